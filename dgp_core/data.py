@@ -1,0 +1,130 @@
+"""What a model learns from: rows with names and a task, their split, and their units."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+Task = Literal["regression", "binary", "multiclass", "counts"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows to learn from: N rows of D inputs and P outputs, all float64 and finite."""
+
+    name: str
+    X: np.ndarray
+    """Inputs (N, D)."""
+    Y: np.ndarray
+    """Outputs (N, P); a class is its index into `classes`, a count is a whole number ≥ 0."""
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    task: Task = "regression"
+    story: str = ""
+    """What this set teaches, in a sentence or two."""
+    classes: tuple[str, ...] = ()
+    """The labels of a classification task, in the order of their codes."""
+
+    def __post_init__(self):
+        X, Y = np.asarray(self.X, np.float64), np.asarray(self.Y, np.float64)
+        if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y):
+            raise ValueError(f"X and Y must be tables of equally many rows: {X.shape}, {Y.shape}.")
+        if (X.shape[1], Y.shape[1]) != (len(self.input_names), len(self.output_names)):
+            raise ValueError("Every column of X and of Y needs one name.")
+        if not (np.isfinite(X).all() and np.isfinite(Y).all()):
+            raise ValueError("X and Y must be finite: fill or drop missing cells first.")
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "Y", Y)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows) -> "Dataset":
+        """The same set with only these rows, in this order."""
+        return replace(self, X=self.X[rows], Y=self.Y[rows])
+
+
+def split(
+    dataset: Dataset,
+    fraction: float = 0.9,
+    seed: int = 0,
+    *,
+    order: np.ndarray | None = None,
+    group: np.ndarray | None = None,
+) -> tuple[Dataset, Dataset]:
+    """Training and held-out rows.
+
+    By chance (the paper's splits: `seed` is the split's number); by `order`, a time a row, so that
+    the latest rows are held out; or by `group`, a label a row, so that no group is on both sides.
+    """
+    n = len(dataset)
+    if not 0 < fraction < 1:
+        raise ValueError(f"The training fraction must lie between 0 and 1, not {fraction}.")
+    if order is not None and group is not None:
+        raise ValueError("Split by order or by group, not by both.")
+    if group is not None:
+        names = np.unique(group)
+        if len(names) < 2:
+            raise ValueError("A split by group needs at least two groups.")
+        np.random.RandomState(seed).shuffle(names)
+        n_train = min(max(int(fraction * len(names)), 1), len(names) - 1)
+        in_train = np.isin(group, names[:n_train])
+        return dataset.take(np.flatnonzero(in_train)), dataset.take(np.flatnonzero(~in_train))
+    rows = np.arange(n)
+    if order is not None:
+        rows = np.argsort(order, kind="stable")
+    else:
+        np.random.RandomState(seed).shuffle(rows)
+    n_train = int(fraction * n)
+    if not 0 < n_train < n:
+        raise ValueError(f"{n} rows are too few to hold any out: bring at least 2.")
+    return dataset.take(rows[:n_train]), dataset.take(rows[n_train:])
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """The one place where units change: the training rows' mean and deviation of each column."""
+
+    x_mean: np.ndarray
+    x_scale: np.ndarray
+    kept: np.ndarray
+    """Which input columns vary on the training rows (D,); the others are dropped."""
+    y_mean: np.ndarray
+    y_scale: np.ndarray
+
+    @classmethod
+    def fit(cls, train: Dataset) -> "Scaler":
+        """Measured on training rows only; classes and counts keep their units."""
+        mean, scale = train.X.mean(0), train.X.std(0)
+        # A column is constant when its deviation is only rounding.
+        kept = scale > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        y_mean, y_scale = np.zeros(train.Y.shape[1]), np.ones(train.Y.shape[1])
+        if train.task == "regression":
+            y_mean, y_scale = train.Y.mean(0), train.Y.std(0)
+            y_scale = np.where(y_scale > 1e-12 * np.abs(y_mean), y_scale, 1.0)
+        return cls(mean, np.where(kept, scale, 1.0), kept, y_mean, y_scale)
+
+    def inputs(self, X: np.ndarray) -> np.ndarray:
+        """Inputs in standard units, constant columns dropped."""
+        return ((X - self.x_mean) / self.x_scale)[:, self.kept]
+
+    def inputs_back(self, X: np.ndarray) -> np.ndarray:
+        """Inputs in the user's units; a dropped column returns as its constant."""
+        back = np.repeat(self.x_mean[None], len(X), 0)
+        back[:, self.kept] += X * self.x_scale[self.kept]
+        return back
+
+    def outputs(self, Y: np.ndarray) -> np.ndarray:
+        """Outputs in standard units."""
+        return (Y - self.y_mean) / self.y_scale
+
+    def outputs_back(self, Y: np.ndarray) -> np.ndarray:
+        """Outputs in the user's units."""
+        return Y * self.y_scale + self.y_mean
+
+    def __call__(self, dataset: Dataset) -> Dataset:
+        """A data set in standard units."""
+        names = tuple(n for n, k in zip(dataset.input_names, self.kept, strict=True) if k)
+        return replace(
+            dataset, X=self.inputs(dataset.X), Y=self.outputs(dataset.Y), input_names=names
+        )

@@ -1,0 +1,270 @@
+"""Covariance functions: how alike two inputs are.
+
+A kernel is a pytree with unconstrained leaves; `gram(X, Z)` is the matrix k(x, z) and `diagonal(X)`
+the vector k(x, x). Kernels add and multiply: `RBF.create(2) + Linear.create(2)`.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import add, mul
+from typing import Protocol, Self
+
+import jax
+import jax.numpy as jnp
+
+
+class Kernel(Protocol):
+    """What every kernel offers."""
+
+    def gram(self, X: jax.Array, Z: jax.Array) -> jax.Array: ...
+    def diagonal(self, X: jax.Array) -> jax.Array: ...
+
+
+class _Algebra:
+    """Sums and products of kernels."""
+
+    def __add__(self, other):
+        return Sum((self, other))
+
+    def __mul__(self, other):
+        return Product((self, other))
+
+
+def _squared_distance(X: jax.Array, Z: jax.Array) -> jax.Array:
+    """‖x − z‖² for every pair (N, M).
+
+    One input is subtracted outright. For more, the square is completed inside one product, so that
+    its gradient is made of products as well: [x, ‖x‖², 1]·[−2z, 1, ‖z‖²]. Rounding may leave −1e-16
+    where x = z, hence the floor.
+    """
+    if X.shape[1] == 1:
+        return (X - Z.T) ** 2
+    x2, z2 = jnp.sum(X * X, 1, keepdims=True), jnp.sum(Z * Z, 1, keepdims=True)
+    left = jnp.concatenate([X, x2, jnp.ones_like(x2)], 1)
+    right = jnp.concatenate([-2 * Z, jnp.ones_like(z2), z2], 1)
+    return jnp.maximum(left @ right.T, 0)
+
+
+def _distance(r2: jax.Array) -> jax.Array:
+    """√r² with a derivative of zero, not infinity, where r = 0."""
+    apart = r2 > 0
+    return jnp.where(apart, jnp.sqrt(jnp.where(apart, r2, 1)), 0)
+
+
+@dataclass(frozen=True)
+class Stationary(_Algebra):
+    """k(x, z) = σ² κ(r²), r² = Σ_d (x_d − z_d)² / ℓ_d²: a function of the scaled distance alone."""
+
+    log_variance: jax.Array
+    """log σ², a scalar."""
+    log_lengthscales: jax.Array
+    """log ℓ, one an input (D,)."""
+
+    @classmethod
+    def create(
+        cls, n_inputs: int, variance: float = 2.0, lengthscale: float = 2.0, dtype=jnp.float64
+    ) -> Self:
+        """A kernel on n inputs with the paper's start values."""
+        return cls(
+            jnp.log(jnp.asarray(variance, dtype)),
+            jnp.full((n_inputs,), jnp.log(lengthscale), dtype),
+        )
+
+    @property
+    def variance(self) -> jax.Array:
+        return jnp.exp(self.log_variance)
+
+    @property
+    def lengthscales(self) -> jax.Array:
+        return jnp.exp(self.log_lengthscales)
+
+    def gram(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        """k(x, z) for every pair (N, M)."""
+        scale = jnp.exp(-self.log_lengthscales)[None]
+        return self.variance * self.shape(_squared_distance(X * scale, Z * scale))
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        """k(x, x) = σ²."""
+        return jnp.broadcast_to(self.variance, X.shape[:1])
+
+    def shape(self, r2: jax.Array) -> jax.Array:
+        """κ(r²), with κ(0) = 1."""
+        raise NotImplementedError
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class RBF(Stationary):
+    """κ = exp(−r²/2): infinitely smooth."""
+
+    def shape(self, r2: jax.Array) -> jax.Array:
+        return jnp.exp(-0.5 * r2)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Matern12(Stationary):
+    """κ = exp(−r): continuous and rough, an Ornstein–Uhlenbeck process."""
+
+    def shape(self, r2: jax.Array) -> jax.Array:
+        return jnp.exp(-_distance(r2))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Matern32(Stationary):
+    """κ = (1 + √3 r) exp(−√3 r): differentiable once."""
+
+    def shape(self, r2: jax.Array) -> jax.Array:
+        s = _distance(3 * r2)
+        return (1 + s) * jnp.exp(-s)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Matern52(Stationary):
+    """κ = (1 + √5 r + 5r²/3) exp(−√5 r): differentiable twice."""
+
+    def shape(self, r2: jax.Array) -> jax.Array:
+        s = _distance(5 * r2)
+        return (1 + s + 5 / 3 * r2) * jnp.exp(-s)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class RationalQuadratic(Stationary):
+    """κ = (1 + r²/2α)^−α: RBFs of many lengthscales at once."""
+
+    log_alpha: jax.Array
+    """log α; large α is the RBF."""
+
+    @classmethod
+    def create(
+        cls, n_inputs: int, variance: float = 2.0, lengthscale: float = 2.0, dtype=jnp.float64
+    ) -> Self:
+        """A kernel on n inputs, with α = 1."""
+        base = RBF.create(n_inputs, variance, lengthscale, dtype)
+        return cls(base.log_variance, base.log_lengthscales, jnp.zeros((), dtype))
+
+    def shape(self, r2: jax.Array) -> jax.Array:
+        alpha = jnp.exp(self.log_alpha)
+        return jnp.exp(-alpha * jnp.log1p(0.5 * r2 / alpha))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Periodic(Stationary):
+    """k = σ² exp(−2 Σ_d sin²(π(x_d − z_d)/p_d) / ℓ_d²): repeats itself exactly (MacKay)."""
+
+    log_periods: jax.Array
+    """log p, one an input (D,)."""
+
+    @classmethod
+    def create(
+        cls, n_inputs: int, variance: float = 2.0, lengthscale: float = 2.0, dtype=jnp.float64
+    ) -> Self:
+        """A kernel on n inputs, with a period of 1 in each."""
+        base = RBF.create(n_inputs, variance, lengthscale, dtype)
+        return cls(base.log_variance, base.log_lengthscales, jnp.zeros(n_inputs, dtype))
+
+    def gram(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        """k(x, z): an RBF on the circle x ↦ (cos 2πx/p, sin 2πx/p), whose chord is 2 sin(π·)."""
+        turn = 2 * jnp.pi * jnp.exp(-self.log_periods)[None]
+        scale = jnp.exp(-self.log_lengthscales)[None]
+
+        def circle(X):
+            return jnp.concatenate([jnp.cos(turn * X) * scale, jnp.sin(turn * X) * scale], 1)
+
+        return self.variance * jnp.exp(-0.5 * _squared_distance(circle(X), circle(Z)))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Linear(_Algebra):
+    """k = Σ_d σ_d² x_d z_d: straight lines through the origin."""
+
+    log_variances: jax.Array
+    """log σ², one an input (D,)."""
+
+    @classmethod
+    def create(
+        cls, n_inputs: int, variance: float = 2.0, lengthscale: float = 1.0, dtype=jnp.float64
+    ) -> Self:
+        """A kernel on n inputs; a slope has no lengthscale but σ/ℓ."""
+        return cls(jnp.full((n_inputs,), jnp.log(variance) - 2 * jnp.log(lengthscale), dtype))
+
+    @property
+    def variances(self) -> jax.Array:
+        return jnp.exp(self.log_variances)
+
+    def gram(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        """k(x, z) for every pair (N, M)."""
+        return (X * self.variances[None]) @ Z.T
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        """k(x, x) = Σ_d σ_d² x_d²."""
+        return X**2 @ self.variances
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Sum(_Algebra):
+    """k = k₁ + k₂ + …: either kind of likeness."""
+
+    parts: tuple
+
+    def gram(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return reduce(add, [k.gram(X, Z) for k in self.parts])
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return reduce(add, [k.diagonal(X) for k in self.parts])
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Product(_Algebra):
+    """k = k₁ k₂ …: both kinds of likeness at once."""
+
+    parts: tuple
+
+    def gram(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        return reduce(mul, [k.gram(X, Z) for k in self.parts])
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        return reduce(mul, [k.diagonal(X) for k in self.parts])
+
+
+KERNELS = {
+    "rbf": RBF,
+    "matern12": Matern12,
+    "matern32": Matern32,
+    "matern52": Matern52,
+    "rational_quadratic": RationalQuadratic,
+    "periodic": Periodic,
+    "linear": Linear,
+}
+
+
+def create_kernel(
+    name: str, n_inputs: int, variance: float = 2.0, lengthscale: float = 2.0, dtype=jnp.float64
+):
+    """A kernel from its written name: "rbf", or sums of products such as "rbf*periodic + linear".
+
+    The parts of a sum share the variance, so that k(x, x) starts where a single kernel's would.
+    """
+    terms = [[n.strip() for n in term.split("*")] for term in name.split("+")]
+    unknown = [n for term in terms for n in term if n not in KERNELS]
+    if unknown:
+        raise ValueError(
+            f"There is no kernel {unknown[0]!r}. Choose from {', '.join(KERNELS)}, "
+            "or join them with + and *."
+        )
+
+    def product(factors):
+        first, *others = factors
+        kernels = [KERNELS[first].create(n_inputs, variance / len(terms), lengthscale, dtype)]
+        kernels += [KERNELS[n].create(n_inputs, 1.0, lengthscale, dtype) for n in others]
+        return kernels[0] if len(kernels) == 1 else Product(tuple(kernels))
+
+    sums = [product(term) for term in terms]
+    return sums[0] if len(sums) == 1 else Sum(tuple(sums))
