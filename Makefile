@@ -1,0 +1,37 @@
+# Python ≥ 3.11 and make are enough: each target makes .venv and installs what it needs.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: app test lint bench
+
+app: .venv/app.stamp
+	$(BIN)/streamlit run app.py
+
+test: lint
+	$(BIN)/python tests/browser/get_browser.py
+	$(BIN)/python -m pytest
+
+lint: .venv/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: .venv/test.stamp
+	$(BIN)/python -m benchmarks.speed
+
+.venv/app.stamp: .venv/made.stamp pyproject.toml constraints.txt
+	$(INSTALL) -e .
+	@touch $@
+
+.venv/test.stamp: .venv/made.stamp pyproject.toml constraints.txt
+	$(INSTALL) -e ".[test]"
+	@touch $@ .venv/app.stamp
+
+.venv/made.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed: make PYTHON=python3.12 app names another one."; exit 1; }
+	@$(PYTHON) -m venv .venv || { \
+	  echo "Python could not make .venv: on Debian and Ubuntu, apt install python3-venv."; exit 1; }
+	@touch $@

@@ -1,0 +1,36 @@
+"""The suite's common ground: no silent broadcasting, fixed seeds, and the larger data sets."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import settings
+
+# (N,) against (N, 1) is an error, not an (N, N) matrix.
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+settings.register_profile("suite", derandomize=True, deadline=None)
+settings.load_profile("suite")
+
+SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers that are the same in every run."""
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def fixed_seed():
+    """Code that draws from NumPy's global state draws the same in every run."""
+    np.random.seed(0)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of larger data sets beside the project."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the larger data sets (../shared/data) are not on this machine")
+    return SHARED_DATA
