@@ -1,0 +1,185 @@
+"""One step uphill: Adam everywhere, natural gradients for the last layer's q(u), and no harm done.
+
+A step that does not end in finite numbers is undone; the next one is tried with more jitter and a
+smaller step, and both recover while things go well.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+
+from dgp_core.layers import factorise, kl_from_prior
+from dgp_core.model import JITTER, Bound, DeepGP, scaled_fit
+
+ADAM = optax.scale_by_adam()
+
+MOST_JITTER = 1e-2
+LEAST_CAUTION = 1e-3
+
+
+class Rates(NamedTuple):
+    """Numbers that may change under way without a new compilation."""
+
+    learning_rate: jax.Array
+    """Adam's rate."""
+    natural_rate: jax.Array
+    """γ of the natural gradients."""
+    ramp_steps: jax.Array
+    """Steps over which γ climbs to its rate, by a constant factor a step from RAMP_START of it."""
+    decay_steps: jax.Array
+    """Steps over which both rates fall along a cosine; 0 keeps them as they are."""
+    final_fraction: jax.Array
+    """What is left of the rates at the end of the fall."""
+
+
+RAMP_START = 1e-3
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TrainState:
+    """A model under way: all that the next step depends on."""
+
+    model: DeepGP
+    adam: optax.OptState
+    key: jax.Array
+    """The run's key; step t uses fold_in(key, t), so that chunks of any length give one run."""
+    step: jax.Array
+    jitter: jax.Array
+    caution: jax.Array
+    """A factor on the rates: 1 when all is well, halved by every failure."""
+    failures: jax.Array
+    """Steps undone so far."""
+    streak: jax.Array
+    """Steps undone in a row."""
+
+
+def create_state(model: DeepGP, key: jax.Array) -> TrainState:
+    """A model before its first step."""
+    dtype = model.layers[0].inducing.dtype
+    zero = jnp.zeros((), jnp.int64)
+    return TrainState(
+        model=model,
+        adam=ADAM.init(model),  # pyright: ignore[reportArgumentType]
+        key=key,
+        step=zero,
+        jitter=jnp.asarray(JITTER, dtype),
+        caution=jnp.ones((), dtype),
+        failures=zero,
+        streak=zero,
+    )
+
+
+def natural_step(
+    mean: jax.Array, factor: jax.Array, g: jax.Array, G: jax.Array, rate: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """A natural-gradient step on q(v) = N(m, S = CCᵀ), an output at a time; returns m and C.
+
+    In natural parameters θ₁ = S⁻¹m, θ₂ = −½S⁻¹ the step is θ + γ ∂ℒ/∂η with η₁ = m, η₂ = S + mmᵀ.
+    For ℒ = fit − KL, g = ∂fit/∂m (M, P) and G = ∂fit/∂S (P, M, M), the KL's part is in closed form:
+
+        S⁻¹ ← (1−γ) S⁻¹ + γ (I − 2G),      S⁻¹m ← (1−γ) S⁻¹m + γ (g − 2Gm)
+
+    Where the likelihood is log-concave, −G is positive and the new covariance is one for any
+    γ ≤ 1; where it is not, an indefinite one shows as NaN, and the step is undone.
+    """
+
+    def one(m, C, g, G):
+        eye = jnp.eye(len(m), dtype=m.dtype)
+        C_inv = lax.linalg.triangular_solve(C, eye, left_side=True, lower=True)
+        precision = C_inv.T @ C_inv
+        G = 0.5 * (G + G.T)
+        theta = (1 - rate) * (precision @ m) + rate * (g - 2 * (G @ m))
+        precision = (1 - rate) * precision + rate * (eye - 2 * G)
+        # Λ = U Uᵀ with U upper triangular gives S = C Cᵀ with C = U⁻ᵀ lower triangular.
+        U = jnp.flip(jnp.linalg.cholesky(jnp.flip(precision)))
+        C = lax.linalg.triangular_solve(U, eye, left_side=True, lower=False).T
+        return C @ (C.T @ theta), C
+
+    m, C = jax.vmap(one, in_axes=(1, 0, 1, 0), out_axes=(1, 0))(mean, factor, g, G)
+    return m, C
+
+
+def bound_and_gradient(
+    model: DeepGP, X, Y, key, n_data, n_samples: int, jitter, natural: bool
+) -> tuple[Bound, DeepGP, jax.Array | None]:
+    """The bound, its gradient, and ∂fit/∂S of the last layer where natural gradients want it.
+
+    With `natural`, the last layer's KL is left out of the gradient: `natural_step` has it in closed
+    form, and `gradient.layers[-1].q_mean` is then ∂fit/∂m.
+    """
+    last = model.layers[-1]
+
+    def objective(model: DeepGP, covariance):
+        *inner, last = model.layers
+        factors = [factorise(layer, jitter) for layer in inner]
+        factors += [factorise(last, jitter, covariance)]
+        fit = scaled_fit(tuple(factors), model, X, Y, key, n_data, n_samples)
+        kl = jnp.stack([kl_from_prior(layer) for layer in model.layers])
+        trained = jnp.sum(kl[:-1]) if natural else jnp.sum(kl)
+        return fit - trained, Bound(fit, kl)
+
+    if natural:
+        differentiate = jax.grad(objective, argnums=(0, 1), has_aux=True)
+        (gradient, G), parts = differentiate(model, last.covariance)
+        return parts, gradient, G
+    gradient, parts = jax.grad(objective, has_aux=True)(model, None)
+    return parts, gradient, None
+
+
+def rates_at(rates: Rates, step: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Adam's rate and γ at a step: the cosine's fall on both, the ramp on γ alone."""
+    progress = jnp.where(rates.decay_steps > 0, step / jnp.maximum(rates.decay_steps, 1), 0.0)
+    cosine = 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(progress, 1.0)))
+    fall = rates.final_fraction + (1 - rates.final_fraction) * cosine
+    left = jnp.clip(1 - step / jnp.maximum(rates.ramp_steps, 1), 0.0, 1.0)
+    return rates.learning_rate * fall, rates.natural_rate * fall * RAMP_START**left
+
+
+def train_step(
+    state: TrainState, X, Y, key, n_data, rates: Rates, n_samples: int, natural: bool
+) -> tuple[TrainState, Bound]:
+    """One step from one minibatch; where it fails, the state before it with more caution."""
+    model = state.model
+    parts, gradient, G = bound_and_gradient(
+        model, X, Y, key, n_data, n_samples, state.jitter, natural
+    )
+    learning_rate, natural_rate = rates_at(rates, state.step)
+    updates, adam = ADAM.update(gradient, state.adam)  # pyright: ignore[reportArgumentType]
+    eta = (learning_rate * state.caution).astype(state.jitter.dtype)
+    new: DeepGP = jax.tree.map(lambda p, u: p + eta * u, model, updates)
+    if G is not None:
+        last, slope = model.layers[-1], gradient.layers[-1].q_mean
+        gamma = (natural_rate * state.caution).astype(state.jitter.dtype)
+        m, C = natural_step(last.q_mean, last.factor, slope, G, gamma)
+        moved = replace(new.layers[-1], q_mean=m, q_factor=C)
+        new = replace(new, layers=(*new.layers[:-1], moved))
+
+    # One NaN or infinity anywhere makes this sum one.
+    checked = [parts.value, *(jnp.sum(leaf) for leaf in jax.tree.leaves(new))]
+    good = jnp.isfinite(sum(checked))
+
+    def keep(after, before):
+        return jax.tree.map(lambda a, b: jnp.where(good, a, b), after, before)
+
+    more, most = 10 * state.jitter, jnp.asarray(MOST_JITTER, state.jitter.dtype)
+    less, least = 0.9 * state.jitter, jnp.asarray(JITTER, state.jitter.dtype)
+    failed = 1 - good.astype(jnp.int64)
+    return TrainState(
+        model=keep(new, model),
+        adam=keep(adam, state.adam),
+        key=state.key,
+        step=state.step + 1,
+        jitter=jnp.where(good, jnp.maximum(less, least), jnp.minimum(more, most)),
+        caution=jnp.where(
+            good,
+            jnp.minimum(1.05 * state.caution, 1.0),
+            jnp.maximum(0.5 * state.caution, LEAST_CAUTION),
+        ),
+        failures=state.failures + failed,
+        streak=(state.streak + failed) * failed,
+    ), parts

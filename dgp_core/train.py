@@ -1,0 +1,229 @@
+"""Many steps in one call, and a whole training run: until it converges, or a limit is met."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from dgp_core.model import Bound, DeepGP
+from dgp_core.optimise import Rates, TrainState, create_state, train_step
+
+LONGEST_CHUNK = 1000
+"""Steps in one call, at the most: the length of the record that a call fills."""
+
+HOPELESS = 50
+"""Failures in a row after which a run gives up."""
+
+
+@dataclass(frozen=True)
+class TrainSpec:
+    """How a model is trained. Only minibatch, samples and natural make a shape."""
+
+    steps: int = 5000
+    learning_rate: float = 0.01
+    natural_rate: float = 0.1
+    """γ for the last layer's q(u); 0 leaves it to Adam."""
+    ramp_steps: int = 100
+    minibatch: int | None = 1000
+    """Rows a step; None takes all of them."""
+    samples: int = 1
+    """Sample paths a row."""
+    decay: bool = True
+    """Whether both rates fall along a cosine towards the last step."""
+    final_fraction: float = 0.01
+    tolerance: float = 0.0
+    """Stops once the bound gains less than this many nats a row over `patience` steps; 0 never."""
+    patience: int = 500
+    seconds: float | None = None
+    """A limit on the time, compilation included."""
+    seed: int = 0
+
+    def __post_init__(self):
+        if self.steps < 0 or self.samples < 1 or (self.minibatch or 1) < 1 or self.patience < 1:
+            raise ValueError("Steps, samples, minibatch and patience must be positive numbers.")
+        if not (self.learning_rate >= 0 and 0 <= self.natural_rate <= 1):
+            raise ValueError("The learning rate must be at least 0, the natural rate from 0 to 1.")
+
+    @property
+    def natural(self) -> bool:
+        return self.natural_rate > 0
+
+    @property
+    def rates(self) -> Rates:
+        numbers = (
+            self.learning_rate,
+            self.natural_rate,
+            self.ramp_steps,
+            self.steps if self.decay else 0,
+            self.final_fraction,
+        )
+        return Rates(*(jnp.asarray(x, jnp.float64) for x in numbers))
+
+
+PAPER = TrainSpec(steps=20_000, natural_rate=0.0, minibatch=10_000, decay=False)
+"""The paper's own recipe: Adam at 0.01 for everything, 20,000 steps."""
+
+
+class Rows(NamedTuple):
+    """Training rows on the device, shuffled once, the first of them repeated behind the last.
+
+    A minibatch is a window at an offset drawn at random, so that every row is as likely as any
+    other, none comes twice, and nothing is gathered.
+    """
+
+    X: jax.Array
+    Y: jax.Array
+    n: int
+    """How many different rows there are."""
+
+    @classmethod
+    def create(cls, X: np.ndarray, Y: np.ndarray, minibatch: int | None, dtype, seed: int):
+        n = len(X)
+        if minibatch is None or minibatch >= n:
+            return cls(jnp.asarray(X, dtype), jnp.asarray(Y, dtype), n)
+        order = np.random.default_rng(seed).permutation(n)
+        order = np.concatenate([order, order[: minibatch - 1]])
+        return cls(jnp.asarray(X[order], dtype), jnp.asarray(Y[order], dtype), n)
+
+    def window(self, key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
+        """A minibatch: rows offset … offset + size."""
+        if size >= self.n:
+            return self.X, self.Y
+        offset = jax.random.randint(key, (), 0, self.n)
+        take = partial(lax.dynamic_slice_in_dim, start_index=offset, slice_size=size)
+        return take(self.X), take(self.Y)
+
+
+@partial(jax.jit, static_argnames=("n_rows", "minibatch", "samples", "natural"))
+def _chunk(state, X, Y, n_data, n_steps, rates, *, n_rows, minibatch, samples, natural):
+    rows = Rows(X, Y, n_rows)
+    L = len(state.model.layers)
+    dtype = state.jitter.dtype
+    record = Bound(jnp.zeros(LONGEST_CHUNK, dtype), jnp.zeros((LONGEST_CHUNK, L), dtype))
+
+    def body(i, carry):
+        state, record = carry
+        key_rows, key_bound = jax.random.split(jax.random.fold_in(state.key, state.step))
+        X, Y = rows.window(key_rows, minibatch)
+        state, parts = train_step(state, X, Y, key_bound, n_data, rates, samples, natural)
+        return state, jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)
+
+    return lax.fori_loop(0, n_steps, body, (state, record))
+
+
+def train_chunk(
+    state: TrainState,
+    rows: Rows,
+    spec: TrainSpec,
+    n_steps: int,
+    n_data: int | None = None,
+) -> tuple[TrainState, Bound]:
+    """The next n steps in one call, and the bound at each of them as numpy.
+
+    `n_data` is the size of the whole set where `rows` is only a part of it. One compilation serves
+    any number of steps and any rates.
+    """
+    if not 0 <= n_steps <= LONGEST_CHUNK:
+        raise ValueError(f"A chunk has 0 to {LONGEST_CHUNK} steps, not {n_steps}.")
+    state, record = _chunk(
+        state,
+        rows.X,
+        rows.Y,
+        jnp.asarray(n_data or rows.n, state.jitter.dtype),
+        jnp.asarray(n_steps, jnp.int64),
+        spec.rates,
+        n_rows=rows.n,
+        minibatch=min(spec.minibatch or rows.n, rows.n),
+        samples=spec.samples,
+        natural=spec.natural,
+    )
+    return state, jax.tree.map(lambda a: np.asarray(a)[:n_steps], record)
+
+
+@dataclass
+class Progress:
+    """How far a run has come, and why it ended."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    fit: list[np.ndarray] = field(default_factory=list)
+    kl: list[np.ndarray] = field(default_factory=list)
+    failures: int = 0
+    stopped: str = ""
+    """Why the run ended, in words; empty while it goes on."""
+
+    @property
+    def bound(self) -> np.ndarray:
+        """The bound at every step."""
+        if not self.fit:
+            return np.zeros(0)
+        return np.concatenate(self.fit) - np.concatenate(self.kl).sum(1)
+
+
+def train(
+    model: DeepGP,
+    X: np.ndarray,
+    Y: np.ndarray,
+    spec: TrainSpec,
+    on_chunk: Callable[[TrainState, Progress], bool | None] | None = None,
+) -> tuple[TrainState, Progress]:
+    """Trains a model on rows in standard units until it converges or meets a limit.
+
+    `on_chunk` is called about twice a second, and ends the run by returning True.
+    """
+    state = create_state(model, jax.random.key(spec.seed))
+    rows = Rows.create(X, Y, spec.minibatch, state.jitter.dtype, spec.seed)
+    return resume(state, rows, spec, Progress(), on_chunk)
+
+
+def resume(
+    state: TrainState,
+    rows: Rows,
+    spec: TrainSpec,
+    progress: Progress,
+    on_chunk: Callable[[TrainState, Progress], bool | None] | None = None,
+    n_data: int | None = None,
+) -> tuple[TrainState, Progress]:
+    """Goes on from a state, up to `spec.steps` steps in all."""
+    start, before = time.perf_counter(), progress.seconds
+    chunk = 10
+    while not progress.stopped:
+        n_steps = min(chunk, spec.steps - progress.steps, LONGEST_CHUNK)
+        if n_steps <= 0:
+            progress.stopped = f"reached {spec.steps:,} steps"
+            break
+        began = time.perf_counter()
+        state, record = train_chunk(state, rows, spec, n_steps, n_data)
+        now = time.perf_counter()
+        progress.steps += n_steps
+        progress.seconds = before + now - start
+        progress.fit.append(np.asarray(record.fit))
+        progress.kl.append(np.asarray(record.kl))
+        progress.failures = int(state.failures)
+        chunk = max(1, round(n_steps * min(2.0, 0.5 / (now - began))))
+        if int(state.streak) >= HOPELESS:
+            progress.stopped = (
+                f"failed {HOPELESS} times in a row; the model is the one before the first of these"
+            )
+        elif converged(progress.bound, spec, n_data or rows.n):
+            progress.stopped = f"converged: under {spec.tolerance:g} nats a row gained lately"
+        elif spec.seconds is not None and progress.seconds >= spec.seconds:
+            progress.stopped = f"reached {spec.seconds:g} seconds"
+        if on_chunk is not None and on_chunk(state, progress) and not progress.stopped:
+            progress.stopped = "stopped by request"
+    return state, progress
+
+
+def converged(bound: np.ndarray, spec: TrainSpec, n_data: int) -> bool:
+    """Whether the mean bound of the last `patience` steps is hardly above that of those before."""
+    n = spec.patience
+    if spec.tolerance <= 0 or len(bound) < 2 * n:
+        return False
+    latest, before = bound[-n:], bound[-2 * n : -n]
+    return bool(np.nanmean(latest) - np.nanmean(before) < spec.tolerance * n_data)
