@@ -1,0 +1,405 @@
+"""Cells of a user's file, from text to numbers and dates; whole columns at a time."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as _arrow_compute
+
+# pyarrow makes its functions at import, where a type checker cannot see them.
+pc: Any = _arrow_compute
+
+MISSING = frozenset(
+    "na n/a n.a. n.a na. nan null nil none missing - -- --- — – ? ?? . .. nd n/d #n/a #na #null! "
+    "#div/0! #value! #ref! #num! #name? <na> <null> (null) [null] nat \\n 1.#qnan -1.#ind "
+    "1.#ind -1.#qnan -nan +nan :--- :---: ---: #error!".split()
+) | {"", "not available", "no data", "#n/a n/a"}
+"""Spellings of a missing cell, in lower case and without the spaces around them."""
+
+_SPELLINGS = sorted(v for s in MISSING for v in {s, s.upper(), s.capitalize(), s.title()})
+MISSING_SPELLINGS = sorted({*_SPELLINGS, "NaN", "-NaN", "NaT", "NULL", "n/A", "1.#QNAN", "-1.#IND"})
+"""The same in the cases that files use, for readers that compare letter by letter."""
+
+Cells = np.ndarray | pa.DictionaryArray
+"""One column: float64 (NaN is missing), datetime64[us] (NaT), or words (null)."""
+
+TRUE = frozenset("true t yes y on 1 1.0 wahr ja vrai oui verdadero sí si vero".split())
+FALSE = frozenset("false f no n off 0 0.0 falsch nein faux non falso".split())
+
+WHOLE = 2.0**53
+"""Up to here float64 holds every whole number."""
+
+_SIGN = r"^[-+]?"
+_POWER = r"([eE][-+]?[0-9]{1,4})?$"
+_DOT = _SIGN + r"([0-9]+\.?[0-9]*|\.[0-9]+)" + _POWER
+_COMMA = _SIGN + r"([0-9]+,?[0-9]*|,[0-9]+)" + _POWER
+_DOT_GROUPS = _SIGN + r"[0-9]{1,3}([,' ][0-9]{2,3})*[,' ][0-9]{3}(\.[0-9]*)?$"
+_COMMA_GROUPS = _SIGN + r"[0-9]{1,3}([.' ][0-9]{3})+(,[0-9]*)?$"
+_INFINITE = r"(?i)^[-+]?(inf|infinity|∞)$"
+_CODE = r"^[-+]?0[0-9]+$"
+
+
+def words(cells: pa.Array) -> pa.Array:
+    """Text without the spaces around it, null where the cell says that it is missing."""
+    trimmed = pc.utf8_trim_whitespace(cells)
+    absent = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(sorted(MISSING)))
+    return pc.if_else(absent, pa.scalar(None, pa.string()), trimmed)
+
+
+def plain_numbers(cells: pa.Array) -> np.ndarray | None:
+    """A block of cells as float64 (NaN where missing), or None unless all are plain numbers.
+
+    Whole numbers that float64 cannot hold and codes such as 007 are left as text too, so that
+    nothing of them is lost.
+    """
+    try:
+        x = pc.cast(cells, pa.float64())
+    except pa.ArrowInvalid:
+        cells = words(cells)
+        try:
+            x = pc.cast(cells, pa.float64())
+        except pa.ArrowInvalid:
+            return None
+    x = x.to_numpy(zero_copy_only=False)
+    known = x[np.isfinite(x)]
+    if known.size and (np.abs(known) >= WHOLE).any():
+        return None
+    # A first look at a few spares most columns the search for codes.
+    if (known[:64] == np.floor(known[:64])).all() and (known == np.floor(known)).all():
+        if pc.any(pc.match_substring_regex(cells, _CODE)).as_py():
+            return None
+    return x
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What a set of texts says when it is read as numbers."""
+
+    values: np.ndarray
+    """A float64 for each text; NaN where it is no number."""
+    how: str
+    """What had to be known to read them, in words; empty for plain numbers."""
+    codes: bool
+    """Whether some are whole numbers with leading zeros."""
+    too_long: bool
+    """Whether some are whole numbers that float64 cannot hold."""
+
+
+def _matching(texts: pa.Array, pattern: str, old: str, new: str = "") -> np.ndarray:
+    """The texts that match as float64, once `old` is replaced by `new`; the others as NaN."""
+    fits = pc.match_substring_regex(texts, pattern)
+    kept = pc.if_else(fits, texts, pa.scalar(None, pa.string()))
+    if old:
+        kept = pc.replace_substring_regex(kept, old, new)
+    return pc.cast(kept, pa.float64()).to_numpy(zero_copy_only=False)
+
+
+def parse_numbers(texts: pa.Array, weights: np.ndarray, decimal_comma: bool) -> Numbers:
+    """Numbers in the notation that most cells fit: decimal point or comma, with or without groups.
+
+    Where both notations fit equally many cells (1,234), the file's own habit decides.
+    """
+    tidy = pc.replace_substring_regex(texts, "[−‒–]", "-")
+    tidy = pc.replace_substring_regex(tidy, "[\u00a0\u2007\u2009\u202f]", " ")
+    tidy = pc.replace_substring_regex(tidy, "[’`´]", "'")
+    bare = pc.replace_substring_regex(tidy, r"^([-+]?)\s*[$€£¥]\s*([-+]?)", r"\1\2")
+    bare = pc.replace_substring_regex(bare, r"([0-9.,])\s*[%$€£¥]$", r"\1")
+    signs = pc.not_equal(bare, tidy).to_numpy(zero_copy_only=False)
+
+    dot, dot_groups = _matching(bare, _DOT, ""), _matching(bare, _DOT_GROUPS, "[,' ]")
+    comma = _matching(bare, _COMMA, ",", ".")
+    # 1.234,5 -> 1234,5 -> 1234.5
+    no_groups = pc.replace_substring_regex(bare, "[.' ]", "")
+    comma_groups = np.where(
+        pc.match_substring_regex(bare, _COMMA_GROUPS).to_numpy(zero_copy_only=False),
+        _matching(no_groups, _COMMA, ",", "."),
+        np.nan,
+    )
+    as_dot = np.where(np.isnan(dot), dot_groups, dot)
+    as_comma = np.where(np.isnan(comma_groups), comma, comma_groups)
+    fit_dot, fit_comma = weights[~np.isnan(as_dot)].sum(), weights[~np.isnan(as_comma)].sum()
+    use_comma = fit_comma > fit_dot or (fit_comma == fit_dot and decimal_comma)
+    x, grouped = (as_comma, comma_groups) if use_comma else (as_dot, dot_groups)
+    grouped = ~np.isnan(grouped)
+
+    endless = pc.match_substring_regex(bare, _INFINITE).to_numpy(zero_copy_only=False)
+    negative = pc.starts_with(bare, "-").to_numpy(zero_copy_only=False)
+    x = np.where(endless, np.where(negative, -np.inf, np.inf), x)
+    read = ~np.isnan(x)
+
+    how = []
+    if use_comma and pc.any(pc.match_substring(bare, ",")).as_py():
+        how.append("the comma is the decimal sign")
+    if (grouped & read).any():
+        seen = bare.filter(pa.array(grouped & read))
+        marks = [
+            word
+            for mark, word in (
+                (",", "commas"),
+                (".", "points"),
+                (" ", "spaces"),
+                ("'", "apostrophes"),
+            )
+            if not (mark == "," and use_comma)
+            and not (mark == "." and not use_comma)
+            and pc.any(pc.match_substring(seen, mark)).as_py()
+        ]
+        how.append(f"{' and '.join(marks)} part the thousands")
+    if (signs & read).any():
+        how.append("currency and percent signs are taken off")
+    whole = pc.match_substring_regex(bare, r"^[-+]?[0-9]+$").to_numpy(zero_copy_only=False)
+    return Numbers(
+        x,
+        "; ".join(how),
+        bool(pc.any(pc.match_substring_regex(bare, _CODE)).as_py()),
+        bool((whole & (np.abs(x) >= WHOLE)).any()),
+    )
+
+
+_TIME = (
+    r"(?:[T ]+(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?"
+    r" ?(?P<p>[AaPp]\.?[Mm]\.?)?(?P<z> ?(?:Z|UTC|[-+][0-9]{2}:?(?:[0-9]{2})?))?)?$"
+)
+_YEAR = r"(?P<y>[0-9]{4}|[0-9]{2})"
+_MONTH = r"(?P<b>[A-Za-z]{3,9})\.?"
+_DATES = (
+    r"^(?P<y>[0-9]{4})[-/.](?P<m>[0-9]{1,2})(?:[-/.](?P<d>[0-9]{1,2}))?" + _TIME,
+    r"^(?P<a>[0-9]{1,2})(?P<s>[-/.])(?P<c>[0-9]{1,2})[-/.]" + _YEAR + _TIME,
+    r"^(?P<d>[0-9]{1,2})(?:st|nd|rd|th)?[- /.]*" + _MONTH + r"[- /.,]*" + _YEAR + _TIME,
+    r"^" + _MONTH + r" (?P<d>[0-9]{1,2})(?:st|nd|rd|th)?,? +(?P<y>[0-9]{4})" + _TIME,
+    r"^" + _MONTH + r"[- /]+(?P<y>[0-9]{4})" + _TIME,
+)  # fmt: skip
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_FULL_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_ANY_DATE = re.compile("|".join(re.sub(r"\?P<\w>", "?:", p) for p in _DATES), re.ASCII)
+
+
+def looks_like_date(text: str) -> bool:
+    """Whether one text is shaped like a date."""
+    return _ANY_DATE.match(text) is not None
+
+
+_NUMBER = re.compile(
+    r"[-+−(]?\s?[$€£¥]?\s?[-+]?(\d[\d.,'’ \u00a0\u202f]*|[.,]\d+)([eE][-+]?\d+)?\s?[%$€£¥]?\)?"
+    r"|[-+]?(inf|infinity|∞)",
+    re.IGNORECASE,
+)
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell.strip()) is not None and not cell.rstrip().endswith(",")
+
+
+def is_value(cell: str) -> bool:
+    """Whether a cell is a number, a date or missing, and so hardly a column's name."""
+    cell = cell.strip()
+    return cell.lower() in MISSING or _is_number(cell) or looks_like_date(cell)
+
+
+def _civil(y: np.ndarray, m: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Calendar days, NaT where there is no such day."""
+    real = (y >= 1) & (y <= 9999) & (m >= 1) & (m <= 12) & (d >= 1) & (d <= 31)
+    y, m, d = (np.where(real, part, 1) for part in (y, m, d))
+    month = ((y - 1970) * 12 + m - 1).astype("M8[M]")
+    day = month.astype("M8[D]") + (d - 1)
+    return np.where(real & (day.astype("M8[M]") == month), day, np.datetime64("NaT", "D"))
+
+
+def compact_dates(x: np.ndarray) -> np.ndarray:
+    """Numbers such as 20240131 as calendar days, NaT where there is no such day."""
+    whole = np.isfinite(x) & (x == np.floor(x)) & (x >= 19000101) & (x <= 21001231)
+    n = np.where(whole, x, 0).astype(np.int64)
+    return _civil(n // 10000, n // 100 % 100, n % 100).astype("M8[us]")
+
+
+@dataclass(frozen=True, eq=False)
+class Dates:
+    """What a set of texts says when it is read as dates."""
+
+    values: np.ndarray
+    """A datetime64[us] for each text; NaT where it is no date."""
+    day_first: bool | None
+    """Whether 1/2/2024 was read as 1 February; None where the question does not come up."""
+    ambiguous: bool
+    """Whether every such date could be read both ways."""
+
+
+def _field(groups: pa.StructArray, name: str, default: int) -> np.ndarray:
+    """A named group as whole numbers, `default` where it is absent."""
+    if groups.type.get_field_index(name) < 0:
+        return np.full(len(groups), default)
+    text = pc.struct_field(groups, name)
+    text = pc.if_else(pc.equal(text, ""), str(default), pc.fill_null(text, str(default)))
+    return pc.cast(text, pa.int64()).to_numpy(zero_copy_only=False)
+
+
+def _strings(groups: pa.StructArray, name: str) -> np.ndarray:
+    return np.asarray(pc.fill_null(pc.struct_field(groups, name), "").to_pylist(), dtype=str)
+
+
+def parse_dates(texts: pa.Array, weights: np.ndarray, day_first: bool | None = None) -> Dates:
+    """Dates and times in the notations that most cells fit; times with a zone are taken to UTC.
+
+    1/2/2024 is read day first or month first as the other cells of the column demand. Where all of
+    them could be both, the reading that puts the rows in order wins, then the separator's habit.
+    """
+    result = np.full(len(texts), np.datetime64("NaT", "us"))
+    doubtful, used = False, None
+    for pattern in _DATES:
+        groups = pc.extract_regex(texts, pattern)
+        found = np.flatnonzero(groups.is_valid().to_numpy(zero_copy_only=False))
+        if not found.size:
+            continue
+        groups = groups.take(pa.array(found))
+        y = _field(groups, "y", 0)
+        short = pc.less_equal(pc.utf8_length(pc.struct_field(groups, "y")), 2)
+        short = short.to_numpy(zero_copy_only=False)
+        y = np.where(short, y + np.where(y < 69, 2000, 1900), y)
+        if "(?P<b>" in pattern:
+            b = np.char.lower(_strings(groups, "b"))
+            lookup = {
+                name: i + 1 for names in (_MONTHS, _FULL_MONTHS) for i, name in enumerate(names)
+            }
+            lookup["sept"] = 9
+            m = np.array([lookup.get(name, 0) for name in b], np.int64)
+            day = _civil(y, m, _field(groups, "d", 1))
+        elif "(?P<a>" in pattern:
+            a, c = _field(groups, "a", 0), _field(groups, "c", 0)
+            by_day, by_month = _civil(y, c, a), _civil(y, a, c)
+            w = weights[found]
+            fit_day, fit_month = w[~np.isnat(by_day)].sum(), w[~np.isnat(by_month)].sum()
+            doubtful = fit_day == fit_month and bool((by_day != by_month).any())
+            used = day_first
+            if used is None and fit_day != fit_month:
+                used = bool(fit_day > fit_month)
+            elif used is None:
+                in_order = [
+                    bool((np.diff(v) >= np.timedelta64(0, "D")).all()) for v in (by_day, by_month)
+                ]
+                slashes = (_strings(groups, "s") == "/").all()
+                used = in_order[0] if in_order[0] != in_order[1] else not slashes
+            day = by_day if used else by_month
+        else:
+            day = _civil(y, _field(groups, "m", 1), _field(groups, "d", 1))
+        result[found] = day.astype("M8[us]") + _clock(groups)
+    return Dates(result, used, doubtful and day_first is None)
+
+
+def _clock(groups: pa.StructArray) -> np.ndarray:
+    """The time of day in microseconds, taken to UTC where a zone is given; NaT if impossible."""
+    H, M, S = (_field(groups, name, 0) for name in "HMS")
+    fraction = np.array([f[:6].ljust(6, "0") or "0" for f in _strings(groups, "f")]).astype(
+        np.int64
+    )
+    half = np.char.lower(_strings(groups, "p"))
+    noon, morning = np.char.startswith(half, "p"), np.char.startswith(half, "a")
+    real = (H <= np.where(noon | morning, 12, 24)) & (M <= 59) & (S <= 60)
+    H = np.where(noon & (H < 12), H + 12, np.where(morning & (H == 12), 0, H))
+    shift = np.zeros(len(H), np.int64)
+    zone = _strings(groups, "z")
+    for i in np.flatnonzero(zone != ""):
+        digits = re.sub("[^0-9]", "", zone[i])
+        if digits:
+            minutes = int(digits[:2]) * 60 + int(digits[2:4] or 0)
+            shift[i] = -minutes if "-" in zone[i] else minutes
+    clock = (((H * 60 + M - shift) * 60 + S) * 1_000_000 + fraction).astype("m8[us]")
+    return np.where(real, clock, np.timedelta64("NaT", "us"))
+
+
+def weights(column: pa.DictionaryArray) -> np.ndarray:
+    """How many cells hold each word of a column."""
+    codes = column.indices.drop_null().to_numpy(zero_copy_only=False)
+    return np.bincount(codes, minlength=len(column.dictionary))
+
+
+def spread(column: pa.DictionaryArray, values: np.ndarray, missing: Any) -> np.ndarray:
+    """A value for each word as a value for each cell."""
+    codes = pc.fill_null(column.indices, len(values)).to_numpy(zero_copy_only=False)
+    return np.append(values, np.array([missing], values.dtype))[codes]
+
+
+def as_numbers(cells: Cells, decimal_comma: bool) -> np.ndarray:
+    """A column as finite float64, NaN where a cell is missing or no number."""
+    if isinstance(cells, np.ndarray):
+        return cells if cells.dtype == np.float64 else np.full(len(cells), np.nan)
+    x = parse_numbers(cells.dictionary, weights(cells), decimal_comma).values
+    return spread(cells, np.where(np.isinf(x), np.nan, x), np.nan)
+
+
+def as_dates(cells: Cells, day_first: bool | None) -> np.ndarray:
+    """A column as datetime64[us], NaT where a cell is missing or no date."""
+    if isinstance(cells, np.ndarray):
+        return compact_dates(cells) if cells.dtype == np.float64 else cells
+    dates = parse_dates(cells.dictionary, weights(cells), day_first)
+    return spread(cells, dates.values, np.datetime64("NaT", "us"))
+
+
+def spell(x: float) -> str:
+    """A number as the shortest text that means it."""
+    return str(int(x)) if x == np.floor(x) and abs(x) < 1e15 else repr(float(x))
+
+
+def as_words(cells: Cells) -> pa.DictionaryArray:
+    """A column as words, numbers and dates in their shortest spelling."""
+    if isinstance(cells, pa.DictionaryArray):
+        return cells
+    if cells.dtype == np.float64:
+        coded = pa.array(cells, from_pandas=True).dictionary_encode()
+        return _respelt(coded, [spell(x) for x in coded.dictionary.to_pylist()])
+    coded = pa.array(cells, pa.timestamp("us")).dictionary_encode()
+    return _respelt(coded, [str(t).replace(" 00:00:00", "") for t in coded.dictionary.to_pylist()])
+
+
+def _respelt(coded: pa.DictionaryArray, spelling: list[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(spelling, pa.string()))
+
+
+def known_words(cells: Cells) -> dict[str, int]:
+    """Each word that a column holds, with the number of its cells, in the order of the words."""
+    column = as_words(cells)
+    counts = weights(column)
+    # After numbers come words; -0 and 0 are one spelling.
+    held: dict[str, int] = {}
+    for word, count in zip(column.dictionary.to_pylist(), counts.tolist(), strict=True):
+        if count:
+            held[word] = held.get(word, 0) + count
+    return dict(sorted(held.items(), key=lambda item: _order(item[0])))
+
+
+def _order(word: str) -> tuple[bool, float, str]:
+    try:
+        x = float(word)
+    except ValueError:
+        return True, 0.0, word
+    return (False, x, word) if np.isfinite(x) else (True, 0.0, word)
+
+
+def as_codes(cells: Cells, levels: tuple[str, ...]) -> tuple[np.ndarray, dict[str, int]]:
+    """Each cell's place among the levels (NaN: missing), and the words that are none of them."""
+    column = as_words(cells)
+    place = {level: float(i) for i, level in enumerate(levels)}
+    held = column.dictionary.to_pylist()
+    codes = spread(column, np.array([place.get(word, np.nan) for word in held], float), np.nan)
+    unknown = {
+        word: count
+        for word, count in zip(held, weights(column).tolist(), strict=True)
+        if count and word not in place
+    }
+    return codes, unknown
+
+
+def as_booleans(cells: Cells) -> tuple[np.ndarray, dict[str, int]]:
+    """True as 1, false as 0, missing as NaN; and the words that are neither."""
+    column = as_words(cells)
+    held = column.dictionary.to_pylist()
+    truth = [1.0 if w.lower() in TRUE else 0.0 if w.lower() in FALSE else np.nan for w in held]
+    unknown = {
+        word: count
+        for word, count, t in zip(held, weights(column).tolist(), truth, strict=True)
+        if count and t != t
+    }
+    return spread(column, np.array(truth, float), np.nan), unknown
