@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -14,14 +15,13 @@ NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser"
 def find_browser() -> str | None:
     """The path of a Chromium that starts: one on PATH, else Playwright's own."""
     on_path = [path for name in NAMES if (path := shutil.which(name))]
-    return next((path for path in on_path if starts(path)), None) or playwrights_own()
+    return next((path for path in [*on_path, playwrights_own()] if starts(path)), None)
 
 
-def playwrights_own() -> str | None:
-    """The path of the Chromium that Playwright fetched, if it has and it starts."""
+def playwrights_own() -> str:
+    """Where Playwright puts the Chromium that it fetches, whether it has or not."""
     with sync_playwright() as playwright:
-        path = playwright.chromium.executable_path
-    return path if Path(path).exists() and starts(path) else None
+        return playwright.chromium.executable_path
 
 
 def starts(path: str) -> bool:
@@ -33,15 +33,22 @@ def starts(path: str) -> bool:
     return answer.returncode == 0
 
 
+def ways_to_fetch() -> Iterator[list[str]]:
+    """Commands to try in turn; those of the system's packages only where they need no password."""
+    playwright = [sys.executable, "-m", "playwright"]
+    yield [*playwright, "install", "chromium"]
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return
+    if Path(playwrights_own()).exists():
+        yield [*playwright, "install-deps", "chromium"]
+    if shutil.which("apt-get"):
+        yield ["apt-get", "update"]
+        yield ["apt-get", "install", "-y", "chromium"]
+
+
 def fetch_browser() -> str | None:
-    """A browser by the first of these ways that gives one that starts."""
-    playwright = [sys.executable, "-m", "playwright", "install"]
-    ways = [[*playwright, "chromium"]]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        ways += [[*playwright, "--with-deps", "chromium"]]
-        if shutil.which("apt-get"):
-            ways += [["apt-get", "update"], ["apt-get", "install", "-y", "chromium"]]
-    for way in ways:
+    """A browser by the first way that gives one that starts."""
+    for way in ways_to_fetch():
         print("Fetching a browser for the tests:", *way[-3:], flush=True)
         subprocess.run(way, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
         if path := find_browser():
