@@ -89,14 +89,27 @@ def log_normal_cdf(z: Array) -> Array:
     return jnp.log(scaled) - jnp.where(below, 0.5 * tail * tail, 0.0)
 
 
-def _codes(Y: Array) -> Array:
-    """Class codes (..., 1) as whole numbers."""
-    return Y[..., :1].astype(jnp.int32)
+def _is_class(Y: Array, n_classes: int) -> Array:
+    """Which class (..., C) the code in Y (..., 1) names."""
+    shape = (*Y.shape[:-1], n_classes)
+    return jnp.broadcast_to(jnp.arange(n_classes), shape) == jnp.broadcast_to(Y[..., :1], shape)
 
 
 def _of_class(values: Array, Y: Array) -> Array:
-    """The entry (...) of values (..., C) that belongs to the observed class."""
-    return jnp.take_along_axis(values, _codes(Y), axis=-1)[..., 0]
+    """The entry (...) of values (..., C) that belongs to the observed class.
+
+    A masked sum: the derivative of an index would be a scatter, far slower.
+    """
+    return jnp.sum(jnp.where(_is_class(Y, values.shape[-1]), values, 0.0), -1)
+
+
+def _product(factors: Array) -> Array:
+    """Π_c of factors (C, ...) in pairs, whose derivative needs no division and no logarithm."""
+    while len(factors) > 1:
+        half = len(factors) // 2
+        pairs = factors[:half] * factors[half : 2 * half]
+        factors = jnp.concatenate([pairs, factors[2 * half :]])
+    return factors[0]
 
 
 @jax.tree_util.register_dataclass
@@ -174,22 +187,27 @@ class StudentT:
     def degrees(self) -> Array:
         return 2.0 + jnp.exp(self.log_excess)
 
-    def _log_density(self, F: Array, Y: Array) -> Array:
-        """log Γ((ν+1)/2)/Γ(ν/2) − ½ log πν − log s − (ν+1)/2 · log(1 + (y−f)²/νs²), each output."""
-        nu, s = self.degrees, self.scale
-        constant = gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu) - 0.5 * jnp.log(math.pi * nu)
-        constant, power, width = (
-            jnp.broadcast_to(a, F.shape)
-            for a in (constant - self.log_scale, 0.5 * (nu + 1), 1.0 / (nu * s * s))
-        )
-        return constant - power * jnp.log(1.0 + (Y - F) ** 2 * width)
+    def _log_constant(self) -> Array:
+        """log Γ((ν+1)/2) − log Γ(ν/2) − ½ log πν − log s   (P,)."""
+        nu = self.degrees
+        ratio = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu)
+        return ratio - 0.5 * jnp.log(math.pi * nu) - self.log_scale
+
+    def _log_residual(self, F: Array, Y: Array) -> Array:
+        """log(1 + (y−f)²/νs²), each output."""
+        width = 1.0 / (self.degrees * self.scale**2)
+        return jnp.log(1.0 + (Y - F) ** 2 * jnp.broadcast_to(width, F.shape))
 
     def log_density(self, F: Array, Y: Array) -> Array:
-        return jnp.sum(self._log_density(F, Y), -1)
+        """log constant − (ν+1)/2 · log(1 + (y−f)²/νs²), summed over outputs."""
+        power = 0.5 * (self.degrees + 1.0)
+        return jnp.sum(self._log_constant()) - self._log_residual(F, Y) @ power
 
     def expected_log_density(self, mean: Array, variance: Array, Y: Array, key: Array) -> Array:
         F, w = _at_nodes(mean, variance)
-        return jnp.sum(jnp.tensordot(w, self._log_density(F, Y[None]), 1), -1)
+        power = 0.5 * (self.degrees + 1.0)
+        residual = jnp.tensordot(w, self._log_residual(F, Y[None]), 1)
+        return jnp.sum(self._log_constant()) - residual @ power
 
     def log_predictive(self, mean: Array, variance: Array, Y: Array) -> Array:
         """log ∫ Gamma(λ; ν/2, ν/2) N(y; m, v + s²/λ) dλ, summed over outputs.
@@ -344,16 +362,23 @@ class RobustMax:
 
     def _largest(self, mean: Array, variance: Array, Y: Array) -> Array:
         """P(f_y > f_j for all j ≠ y) = E_{f_y} Π_{j≠y} Φ((f_y − m_j)/√v_j)   (B,)."""
-        F, w = _at_nodes(_of_class(mean, Y), _of_class(variance, Y))  # (20, B)
-        z = (F[..., None] - mean[None]) / _deviation(variance)[None]  # (20, B, C)
-        tiny = float(jnp.finfo(z.dtype).tiny)
-        log_cdf = jnp.log(0.5 * jax.lax.erfc(-z * _SQRT_HALF) + tiny)
-        observed = jnp.arange(self.n_classes)[None] == _codes(Y)
-        others = jnp.where(observed[None], 0.0, log_cdf)
-        return jnp.tensordot(w, jnp.exp(jnp.sum(others, -1)), 1)
+        deviation = _deviation(variance)
+        m_y, s_y = _of_class(mean, Y), _of_class(deviation, Y)  # (B,)
+        m, scale = mean.T, _SQRT_HALF / deviation.T  # (C, B)
+        observed = _is_class(Y, self.n_classes).T
+
+        # Node by node, its values made anew for the derivative: they stay in the cache.
+        @jax.checkpoint
+        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+            x, w = node
+            cdf = 0.5 * jax.lax.erfc((m - (m_y + s_y * x)[None]) * scale)
+            return total + w * _product(jnp.where(observed, 1.0, cdf)), None
+
+        nodes = jnp.asarray(_NODES, mean.dtype), jnp.asarray(_WEIGHTS, mean.dtype)
+        return jax.lax.scan(add, jnp.zeros_like(m_y), nodes)[0]
 
     def log_density(self, F: Array, Y: Array) -> Array:
-        right = jnp.argmax(F, -1) == _codes(Y)[..., 0]
+        right = jnp.argmax(F, -1) == Y[..., 0]
         return jnp.where(right, self._log_right, self._log_wrong).astype(F.dtype)
 
     def expected_log_density(self, mean: Array, variance: Array, Y: Array, key: Array) -> Array:
@@ -364,8 +389,8 @@ class RobustMax:
     def class_probabilities(self, mean: Array, variance: Array) -> Array:
         """(1−ε) p_c + ε/(C−1) (1−p_c), the quadrature's p divided by their sum."""
         codes = jnp.arange(self.n_classes, dtype=mean.dtype)
-        every = jax.vmap(lambda c: self._largest(mean, variance, jnp.full((len(mean), 1), c)))(
-            codes
+        every = jax.lax.map(
+            lambda c: self._largest(mean, variance, jnp.full((len(mean), 1), c)), codes
         )
         p = (every / jnp.sum(every, 0, keepdims=True)).T
         return (1 - self.epsilon) * p + self.epsilon / (self.n_classes - 1) * (1.0 - p)
