@@ -231,7 +231,7 @@ def _no_binary(data: memoryview) -> None:
         b"\0" in bytes(data[start : start + BLOCK_BYTES])
         for start in range(0, len(data), BLOCK_BYTES)
     )
-    if zero or control > 0.01 * len(head):
+    if zero or control > max(3, 0.01 * len(head)):
         raise TableError(f"This file is not text, so no table can be read from it. {_SAVE}")
     start = head.lstrip()[:64].lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<svg")):
@@ -298,8 +298,7 @@ def _sniff(text: memoryview, limits: Limits | None) -> Dialect:
         raise TableError(f"This file holds no rows, only blank lines or comments. {_SAVE}")
 
     quoting = cut or sum(line.count('"') for line in body) % 2 == 0
-    delimiter, rows = _choose_delimiter(body, given, quoting)
-    width = Counter(len(row) for row in rows if row).most_common(1)[0][0]
+    delimiter, rows, width = _choose_delimiter(body, given, quoting)
     if limits and width > limits.columns:
         raise _too_large(f"{width:,} columns", f"{limits.columns:,}")
 
@@ -344,9 +343,11 @@ def _sniff(text: memoryview, limits: Limits | None) -> Dialect:
     return Dialect(delimiter, names, start, decimal_comma, comment, careful, tuple(notes))
 
 
-def _choose_delimiter(body: list[str], given: str, quoting: bool) -> tuple[str, list[list[str]]]:
-    """The delimiter under which rows are equally wide and cells make sense, and the rows."""
-    best, chosen = 0.0, ("", [])
+def _choose_delimiter(
+    body: list[str], given: str, quoting: bool
+) -> tuple[str, list[list[str]], int]:
+    """The delimiter under which rows are equally wide and cells make sense, the rows, the width."""
+    best, chosen = 0.0, ("", [], 0)
     for delimiter in [given] if given else DELIMITERS:
         try:
             rows = [row for row in _rows(body, delimiter, quoting) if "".join(row).strip()]
@@ -362,17 +363,19 @@ def _choose_delimiter(body: list[str], given: str, quoting: bool) -> tuple[str, 
         first = next(i for i, row in enumerate(rows) if len(row) == width)
         rest = rows[first:]
         even = sum(len(row) == width for row in rest) / len(rest)
-        cells = [cell for row in rest[1:] or rest for cell in row]
-        sense = sum(map(is_value, cells)) / len(cells)
+        cells = [cell for row in rest[1:] or rest for cell in row if cell.strip()]
+        sense = sum(map(is_value, cells)) / max(len(cells), 1)
         score = even * (0.3 + 0.7 * sense) * (1 if first < 50 else 0.5)
-        if score > best + 1e-9 and (even >= 0.6 or given):
-            best, chosen = score, (delimiter, rows)
+        # Words alone may be prose, which must be more even to pass for a table.
+        enough = given or (even >= (0.6 if sense > 0.2 else 0.9) and (len(rest) > 1 or not first))
+        if score > best + 1e-9 and enough:
+            best, chosen = score, (delimiter, rows, width)
     if chosen[0]:
         return chosen
     column = [[line.strip()] for line in body if line.strip()]
     below = [row[0] for row in column[1:]] or [column[0][0]]
     if sum(map(is_value, below)) >= 0.8 * len(below):
-        return ",", column
+        return ",", column, 1
     raise TableError(
         "No table was found in this file: its lines do not split into equally many columns by "
         f"commas, semicolons, tabs, bars or spaces. {_SAVE}"
