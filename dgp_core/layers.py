@@ -45,7 +45,7 @@ class Layer:
     mean_weights: jax.Array | None = None
     """W of the mean function w(x) = xW (D, P), frozen; None is a mean of zero."""
     log_noise: jax.Array | None = None
-    """log σ_l²: the noise between layers, absorbed into the kernel's diagonal; the last has none."""
+    """log σ_l²: the noise between layers, on the kernel's diagonal; the last layer has none."""
 
     @property
     def factor(self) -> jax.Array:

@@ -45,7 +45,7 @@ class ModelSpec:
     kernels: str | tuple[str, ...] = "rbf"
     """A kernel's written name, for all layers or for each: "rbf", "rbf*periodic + linear", …"""
     mean_function: MeanFunction = "linear"
-    """Of the inner layers. "linear" keeps the inputs apart; "zero" and "concatenate" are to teach."""
+    """Of the inner layers. "linear" keeps inputs apart; "zero" and "concatenate" are to teach."""
     likelihood: str = "gaussian"
     precision: Literal["auto", "float32", "float64"] = "auto"
 
