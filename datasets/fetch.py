@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -125,8 +125,11 @@ def _continue(url: str, part: Path, progress: Progress | None, timeout: float) -
         with urllib.request.urlopen(
             urllib.request.Request(url, headers=headers), timeout=timeout
         ) as answer:
-            if have and not (answer.status == 206 and _starts_at(answer, have)):
+            if answer.status != 206:
                 have = 0
+            elif not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+                _forget(part)
+                raise _Again("the server sent another piece than the one asked for.")
             etag = answer.headers.get("ETag", "")
             if etag.startswith('"') and etag.isascii():
                 _tag(part).write_text(etag, "ascii")
@@ -168,10 +171,6 @@ def _continue(url: str, part: Path, progress: Progress | None, timeout: float) -
         raise _Again(f"the connection ended at {have:,} of {total:,} bytes.")
     if not have:
         raise _Again("the server sent an empty file.")
-
-
-def _starts_at(answer: Any, offset: int) -> bool:
-    return answer.headers.get("Content-Range", "").startswith(f"bytes {offset}-")
 
 
 def _tag(part: Path) -> Path:
