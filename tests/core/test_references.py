@@ -1,0 +1,219 @@
+"""The references against dense formulas, against each other, and against the paper's table."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dgp_core.data import Dataset, Scaler, split
+from dgp_core.kernels import RBF, Linear, Matern32
+from dgp_core.references import (
+    JITTER,
+    CollapsedSGP,
+    ExactGP,
+    LinearRegression,
+    collapsed_bound,
+    collapsed_optimal_q,
+    collapsed_optimal_whitened_q,
+    exact_evidence,
+)
+from dgp_core.scores import log_likelihood, rmse
+
+NOISE = 0.07
+KERNEL = Matern32.create(2, 1.3, 0.8) + Linear.create(2, 0.4)
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.uniform(-2, 2, (30, 2))
+    Y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], np.cos(X[:, 0] * X[:, 1])])
+    return X, Y + 0.2 * rng.standard_normal((30, 2))
+
+
+@pytest.fixture
+def inducing(rng):
+    return rng.uniform(-2, 2, (8, 2))
+
+
+def gram(X, Z):
+    """k(x, z) of KERNEL, pair by pair, by its definition."""
+    K = np.empty((len(X), len(Z)))
+    for i, x in enumerate(X):
+        for j, z in enumerate(Z):
+            r = np.sqrt(3 * ((x - z) ** 2).sum()) / 0.8
+            K[i, j] = 1.3 * (1 + r) * np.exp(-r) + 0.4 * (x @ z)
+    return K
+
+
+def test_exact_evidence_is_scipys_multivariate_normal(data):
+    X, Y = data
+    normal = stats.multivariate_normal(np.zeros(30), gram(X, X) + NOISE * np.eye(30))
+    expected = sum(normal.logpdf(Y[:, p]) for p in range(2))
+    np.testing.assert_allclose(exact_evidence(KERNEL, NOISE, X, Y), expected, rtol=1e-10)
+
+
+def dense_inducing(inducing):
+    K = gram(inducing, inducing)
+    return K + JITTER * np.diag(K).mean() * np.eye(len(K))
+
+
+def test_collapsed_bound_is_the_dense_formula(data, inducing):
+    X, Y = data
+    Q = gram(X, inducing) @ np.linalg.solve(dense_inducing(inducing), gram(inducing, X))
+    normal = stats.multivariate_normal(np.zeros(30), Q + NOISE * np.eye(30))
+    trace = np.trace(gram(X, X) - Q) / (2 * NOISE)
+    expected = sum(normal.logpdf(Y[:, p]) - trace for p in range(2))
+    np.testing.assert_allclose(collapsed_bound(KERNEL, NOISE, inducing, X, Y), expected, rtol=1e-9)
+
+
+def test_collapsed_bound_lies_below_the_evidence_and_meets_it_at_the_data(data, inducing):
+    X, Y = data
+    evidence = exact_evidence(KERNEL, NOISE, X, Y)
+    assert collapsed_bound(KERNEL, NOISE, inducing, X, Y) < evidence - 1
+    at_data = collapsed_bound(KERNEL, NOISE, X, X, Y, jitter=1e-12)
+    np.testing.assert_allclose(at_data, evidence, rtol=1e-7)
+
+
+def test_optimal_q_is_the_dense_formula(data, inducing):
+    X, Y = data
+    Kzz, Kzx = dense_inducing(inducing), gram(inducing, X)
+    Sigma = Kzz + Kzx @ Kzx.T / NOISE
+    mean, covariance = collapsed_optimal_q(KERNEL, NOISE, inducing, X, Y)
+    expected = Kzz @ np.linalg.solve(Sigma, Kzx @ Y) / NOISE
+    np.testing.assert_allclose(mean, expected, rtol=1e-8)
+    np.testing.assert_allclose(covariance, Kzz @ np.linalg.solve(Sigma, Kzz), rtol=1e-7, atol=1e-9)
+    m, S = collapsed_optimal_whitened_q(KERNEL, NOISE, inducing, X, Y)
+    L = np.linalg.cholesky(Kzz)
+    np.testing.assert_allclose(L @ m, mean, rtol=1e-9)
+    np.testing.assert_allclose(L @ S @ L.T, covariance, rtol=1e-7, atol=1e-9)
+
+
+def sparse_bound(m, S, inducing, X, Y):
+    """Hensman's bound for any q(u) = N(m, S), by its definition: the fit less the divergence."""
+    Kzz, Kzx = dense_inducing(inducing), gram(inducing, X)
+    W = np.linalg.solve(Kzz, Kzx)
+    mean = W.T @ m
+    variance = np.diag(gram(X, X)) - np.sum(W * Kzx, 0) + np.sum(W * (S @ W), 0)
+    fit = stats.norm.logpdf(Y, mean, np.sqrt(NOISE)).sum() - 2 * variance.sum() / (2 * NOISE)
+    log_ratio = np.linalg.slogdet(Kzz)[1] - np.linalg.slogdet(S)[1]
+    spread = np.trace(np.linalg.solve(Kzz, S)) - len(Kzz) + log_ratio
+    return fit - 0.5 * (2 * spread + np.sum(m * np.linalg.solve(Kzz, m)))
+
+
+def test_the_sparse_bound_at_the_optimal_q_is_the_collapsed_bound(data, inducing, rng):
+    X, Y = data
+    m, S = map(np.asarray, collapsed_optimal_q(KERNEL, NOISE, inducing, X, Y))
+    best = float(collapsed_bound(KERNEL, NOISE, inducing, X, Y))
+    np.testing.assert_allclose(sparse_bound(m, S, inducing, X, Y), best, rtol=1e-8)
+    moved = m + 0.05 * rng.standard_normal(m.shape)
+    assert sparse_bound(moved, S, inducing, X, Y) < best
+    assert sparse_bound(m, 1.1 * S, inducing, X, Y) < best
+
+
+def test_predictions_are_the_textbooks_and_agree_at_the_data(data, rng):
+    X, Y = data
+    x, y = jnp.asarray(X), jnp.asarray(Y)
+    new = rng.uniform(-2, 2, (9, 2))
+    exact = ExactGP(KERNEL, jnp.asarray(NOISE), x, y)
+    K = gram(X, X) + NOISE * np.eye(30)
+    f = exact.predict_latent(new)
+    np.testing.assert_allclose(f.mean, gram(new, X) @ np.linalg.solve(K, Y), rtol=1e-9)
+    reduction = np.sum(gram(X, new) * np.linalg.solve(K, gram(X, new)), 0)
+    expected = np.diag(gram(new, new)) - reduction
+    np.testing.assert_allclose(f.variance[:, 0], expected, rtol=1e-9)
+    np.testing.assert_allclose(exact.predict(new).variance, f.variance + NOISE)
+    sparse = CollapsedSGP(KERNEL, jnp.asarray(NOISE), x, x, y).predict(new)
+    np.testing.assert_allclose(sparse.mean, exact.predict(new).mean, atol=1e-5)
+    np.testing.assert_allclose(sparse.variance, exact.predict(new).variance, atol=1e-5)
+
+
+def test_gradients_equal_finite_differences(data, inducing):
+    X, Y = map(jnp.asarray, data)
+    Z, h = jnp.asarray(inducing), 1e-6
+
+    @jax.jit
+    def bound(log_noise, Z):
+        return collapsed_bound(KERNEL, jnp.exp(log_noise), Z, X, Y)
+
+    by_noise, by_Z = jax.jit(jax.grad(bound, (0, 1)))(np.log(NOISE), Z)
+    slope = (bound(np.log(NOISE) + h, Z) - bound(np.log(NOISE) - h, Z)) / (2 * h)
+    np.testing.assert_allclose(by_noise, slope, rtol=1e-5)
+    step = jnp.zeros_like(Z).at[3, 1].set(h)
+    slope = (bound(np.log(NOISE), Z + step) - bound(np.log(NOISE), Z - step)) / (2 * h)
+    np.testing.assert_allclose(by_Z[3, 1], slope, rtol=1e-4)
+
+
+def test_fits_find_the_noise_and_climb(rng):
+    X = rng.uniform(-3, 3, (150, 1))
+    Y = np.sin(2 * X) + 0.2 * rng.standard_normal((150, 1))
+    kernel = RBF.create(1)
+    exact = ExactGP.fit(kernel, X, Y)
+    assert exact.evidence > float(exact_evidence(kernel, 0.01, X, Y)) + 10
+    assert 0.03 < float(exact.noise_variance) < 0.055
+    gradient = jax.grad(lambda k: exact_evidence(k, exact.noise_variance, exact.X, exact.Y))(
+        exact.kernel
+    )
+    assert all(np.abs(leaf).max() < 0.1 for leaf in jax.tree.leaves(gradient))
+    sparse = CollapsedSGP.fit(kernel, X[:15], X, Y)
+    assert exact.evidence - 0.5 < sparse.bound <= exact.evidence + 1e-6
+    new = np.linspace(-3, 3, 40)[:, None]
+    assert np.abs(exact.predict(new).mean - np.sin(2 * new)).max() < 0.2
+    np.testing.assert_allclose(sparse.predict(new).mean, exact.predict(new).mean, atol=0.05)
+
+
+def test_a_fit_without_noise_stays_finite():
+    X = np.linspace(0, 1, 25)[:, None]
+    exact = ExactGP.fit(RBF.create(1), X, X**2)
+    assert np.isfinite(exact.evidence)
+    assert np.abs(exact.predict(X).mean - X**2).max() < 1e-2
+
+
+def test_bad_input_is_refused_with_a_word():
+    with pytest.raises(ValueError, match="at most 2,000 rows"):
+        ExactGP.fit(RBF.create(1), np.zeros((2001, 1)), np.zeros((2001, 1)))
+    with pytest.raises(ValueError, match="equally many rows"):
+        LinearRegression.fit(np.zeros((3, 1)), np.zeros((4, 1)))
+    with pytest.raises(ValueError, match="cannot start"):
+        ExactGP.fit(RBF.create(1), np.full((3, 1), np.nan), np.zeros((3, 1)))
+
+
+def test_linear_regression_is_least_squares(rng):
+    X = rng.standard_normal((40, 3)) * [1.0, 100.0, 1e-3] + [5.0, 0.0, 0.0]
+    X = np.column_stack([X, np.full(40, 7.0), X[:, 0] + X[:, 1]])  # a constant, and a sum
+    Y = X[:, :2] @ np.array([[1.0, 2.0], [0.3, 0.0]]) + rng.standard_normal((40, 2)) + 4.0
+    model = LinearRegression.fit(X, Y)
+    design = np.column_stack([X[:, :3], np.ones(40)])
+    fitted = design @ np.linalg.solve(design.T @ design, design.T @ Y)
+    prediction = model.predict(X)
+    np.testing.assert_allclose(prediction.mean, fitted, rtol=1e-6)
+    expected = np.broadcast_to(((Y - fitted) ** 2).mean(0), (40, 2))
+    np.testing.assert_allclose(prediction.variance, expected, rtol=1e-6)
+
+
+PAPER = {  # Salimbeni & Deisenroth (2017), Linear: log-likelihood and RMSE
+    "boston": (-2.89, 4.24),
+    "concrete": (-3.78, 10.54),
+    "energy": (-2.48, 2.88),
+    "kin8nm": (0.18, 0.20),
+    "power": (-2.93, 4.51),
+    "wine_red": (-0.99, 0.65),
+}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_linear_regression_gives_the_papers_column(shared_data, name):
+    """Twenty splits, scaled on the training rows, scored in the original units."""
+    with np.load(shared_data / "uci" / f"{name}.npz") as file:
+        X, Y = file["X"], file["y"][:, None]
+    names = tuple(f"x{d}" for d in range(X.shape[1]))
+    dataset = Dataset(name, X, Y, names, ("y",))
+    scores = []
+    for seed in range(20):
+        train, test = split(dataset, seed=seed)
+        scaler = Scaler.fit(train)
+        scaled = scaler(train)
+        model = LinearRegression.fit(scaled.X, scaled.Y)
+        prediction = model.predict(scaler.inputs(test.X)).affine(scaler.y_scale, scaler.y_mean)
+        scores.append((log_likelihood(prediction, test.Y), rmse(prediction, test.Y)))
+    np.testing.assert_array_equal(np.round(np.mean(scores, 0), 2), PAPER[name])
