@@ -194,7 +194,7 @@ class ExactGP:
     @property
     def evidence(self) -> float:
         """log p(Y) of the training rows."""
-        return float(exact_evidence(self.kernel, self.noise_variance, self.X, self.Y))
+        return float(_jitted_evidence(self.kernel, self.noise_variance, self.X, self.Y))
 
     def predict_latent(self, X: np.ndarray) -> Mixture:
         """p(f) at new rows: one Gaussian each."""
@@ -239,9 +239,7 @@ class CollapsedSGP:
     @property
     def bound(self) -> float:
         """The lower bound on log p(Y) of the training rows."""
-        return float(
-            collapsed_bound(self.kernel, self.noise_variance, self.inducing, self.X, self.Y)
-        )
+        return float(_jitted_bound(self.kernel, self.noise_variance, self.inducing, self.X, self.Y))
 
     def predict_latent(self, X: np.ndarray) -> Mixture:
         """q(f) at new rows: one Gaussian each."""
@@ -256,6 +254,8 @@ class CollapsedSGP:
         return Mixture(f.means, f.variances + float(self.noise_variance))
 
 
+_jitted_evidence = jax.jit(exact_evidence)
+_jitted_bound = jax.jit(collapsed_bound)
 _jitted_exact_posterior = jax.jit(_exact_posterior)
 _jitted_collapsed_posterior = jax.jit(_collapsed_posterior)
 

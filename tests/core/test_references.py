@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dgp_core import references
 from dgp_core.data import Dataset, Scaler, split
 from dgp_core.kernels import RBF, Linear, Matern32
-from dgp_core.references import (
-    JITTER,
-    CollapsedSGP,
-    ExactGP,
-    LinearRegression,
-    collapsed_bound,
-    collapsed_optimal_q,
-    collapsed_optimal_whitened_q,
-    exact_evidence,
-)
+from dgp_core.references import JITTER, CollapsedSGP, ExactGP, LinearRegression
 from dgp_core.scores import log_likelihood, rmse
+
+exact_evidence = jax.jit(references.exact_evidence)
+collapsed_bound = jax.jit(references.collapsed_bound)
+collapsed_optimal_q = jax.jit(references.collapsed_optimal_q)
+collapsed_optimal_whitened_q = jax.jit(references.collapsed_optimal_whitened_q)
 
 NOISE = 0.07
 KERNEL = Matern32.create(2, 1.3, 0.8) + Linear.create(2, 0.4)
@@ -149,11 +146,10 @@ def test_fits_find_the_noise_and_climb(rng):
     Y = np.sin(2 * X) + 0.2 * rng.standard_normal((150, 1))
     kernel = RBF.create(1)
     exact = ExactGP.fit(kernel, X, Y)
-    assert exact.evidence > float(exact_evidence(kernel, 0.01, X, Y)) + 10
+    assert exact.evidence > ExactGP(kernel, jnp.asarray(0.01), exact.X, exact.Y).evidence + 10
     assert 0.03 < float(exact.noise_variance) < 0.055
-    gradient = jax.grad(lambda k: exact_evidence(k, exact.noise_variance, exact.X, exact.Y))(
-        exact.kernel
-    )
+    slope = jax.jit(jax.grad(exact_evidence))
+    gradient = slope(exact.kernel, exact.noise_variance, exact.X, exact.Y)
     assert all(np.abs(leaf).max() < 0.1 for leaf in jax.tree.leaves(gradient))
     sparse = CollapsedSGP.fit(kernel, X[:15], X, Y)
     assert exact.evidence - 0.5 < sparse.bound <= exact.evidence + 1e-6
@@ -191,23 +187,36 @@ def test_linear_regression_is_least_squares(rng):
     np.testing.assert_allclose(prediction.variance, expected, rtol=1e-6)
 
 
-PAPER = {  # Salimbeni & Deisenroth (2017), Linear: log-likelihood and RMSE
-    "boston": (-2.89, 4.24),
-    "concrete": (-3.78, 10.54),
-    "energy": (-2.48, 2.88),
-    "kin8nm": (0.18, 0.20),
-    "power": (-2.93, 4.51),
-    "wine_red": (-0.99, 0.65),
+# Salimbeni & Deisenroth (2017), Linear, at second hand: RMSE and log-likelihood. None where the
+# figure at hand (−3.75, −2.94, −1.00) is not what least squares gives (−3.78, −2.93, −0.99), until
+# someone has read it in the paper itself.
+PAPER = {
+    "boston": (4.24, -2.89),
+    "concrete": (10.54, None),
+    "energy": (2.88, -2.48),
+    "kin8nm": (0.20, 0.18),
+    "power": (4.51, None),
+    "wine_red": (0.65, None),
 }
 
 
+def plain_least_squares(X, y, seed):
+    """RMSE and log-likelihood of one of the paper's splits, in raw units and with NumPy alone."""
+    rows, n = np.arange(len(X)), int(0.9 * len(X))
+    np.random.RandomState(seed).shuffle(rows)
+    design = np.column_stack([X, np.ones(len(X))])
+    w = np.linalg.lstsq(design[rows[:n]], y[rows[:n]], rcond=None)[0]
+    residual = y - design @ w
+    deviation, error = np.sqrt(np.mean(residual[rows[:n]] ** 2)), residual[rows[n:]]
+    return np.sqrt(np.mean(error**2)), stats.norm.logpdf(error, 0, deviation).mean()
+
+
 @pytest.mark.parametrize("name", PAPER)
-def test_linear_regression_gives_the_papers_column(shared_data, name):
+def test_linear_regression_on_the_papers_splits(shared_data, name):
     """Twenty splits, scaled on the training rows, scored in the original units."""
     with np.load(shared_data / "uci" / f"{name}.npz") as file:
-        X, Y = file["X"], file["y"][:, None]
-    names = tuple(f"x{d}" for d in range(X.shape[1]))
-    dataset = Dataset(name, X, Y, names, ("y",))
+        X, y = file["X"], file["y"]
+    dataset = Dataset(name, X, y[:, None], tuple(f"x{d}" for d in range(X.shape[1])), ("y",))
     scores = []
     for seed in range(20):
         train, test = split(dataset, seed=seed)
@@ -215,5 +224,8 @@ def test_linear_regression_gives_the_papers_column(shared_data, name):
         scaled = scaler(train)
         model = LinearRegression.fit(scaled.X, scaled.Y)
         prediction = model.predict(scaler.inputs(test.X)).affine(scaler.y_scale, scaler.y_mean)
-        scores.append((log_likelihood(prediction, test.Y), rmse(prediction, test.Y)))
-    np.testing.assert_array_equal(np.round(np.mean(scores, 0), 2), PAPER[name])
+        scores.append((rmse(prediction, test.Y), log_likelihood(prediction, test.Y)))
+    plain = [plain_least_squares(X, y, seed) for seed in range(20)]
+    np.testing.assert_allclose(scores, plain, rtol=1e-6)
+    for ours, printed in zip(np.mean(scores, 0), PAPER[name], strict=True):
+        assert printed is None or round(ours, 2) == printed
