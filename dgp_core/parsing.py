@@ -34,9 +34,9 @@ WHOLE = 2.0**53
 _SIGN = r"^[-+]?"
 _POWER = r"([eE][-+]?[0-9]{1,4})?$"
 _DOT = _SIGN + r"([0-9]+\.?[0-9]*|\.[0-9]+)" + _POWER
-_COMMA = _SIGN + r"([0-9]+,?[0-9]*|,[0-9]+)" + _POWER
+_COMMA = _SIGN + r"([0-9]+|[0-9]*,[0-9]+)" + _POWER
 _DOT_GROUPS = _SIGN + r"[0-9]{1,3}([,' ][0-9]{2,3})*[,' ][0-9]{3}(\.[0-9]*)?$"
-_COMMA_GROUPS = _SIGN + r"[0-9]{1,3}([.' ][0-9]{3})+(,[0-9]*)?$"
+_COMMA_GROUPS = _SIGN + r"[0-9]{1,3}([.' ][0-9]{3})+(,[0-9]+)?$"
 _INFINITE = r"(?i)^[-+]?(inf|infinity|∞)$"
 _CODE = r"^[-+]?0[0-9]+$"
 
@@ -48,21 +48,18 @@ def words(cells: pa.Array) -> pa.Array:
     return pc.if_else(absent, pa.scalar(None, pa.string()), trimmed)
 
 
-def plain_numbers(cells: pa.Array) -> np.ndarray | None:
+def plain_numbers(cells: pa.Array, decimal_comma: bool) -> np.ndarray | None:
     """A block of cells as float64 (NaN where missing), or None unless all are plain numbers.
 
     Whole numbers that float64 cannot hold and codes such as 007 are left as text too, so that
-    nothing of them is lost.
+    nothing of them is lost; so are points in a file of decimal commas, where they part thousands.
     """
-    try:
-        x = pc.cast(cells, pa.float64())
-    except pa.ArrowInvalid:
+    x = _cast(cells, decimal_comma)
+    if x is None:
         cells = words(cells)
-        try:
-            x = pc.cast(cells, pa.float64())
-        except pa.ArrowInvalid:
-            return None
-    x = x.to_numpy(zero_copy_only=False)
+        x = _cast(cells, decimal_comma)
+    if x is None:
+        return None
     known = x[np.isfinite(x)]
     if known.size and (np.abs(known) >= WHOLE).any():
         return None
@@ -71,6 +68,23 @@ def plain_numbers(cells: pa.Array) -> np.ndarray | None:
         if pc.any(pc.match_substring_regex(cells, _CODE)).as_py():
             return None
     return x
+
+
+def _cast(cells: pa.Array, decimal_comma: bool) -> np.ndarray | None:
+    if decimal_comma:
+        known, ends, text = cells.buffers()
+        letters = text.to_pybytes() if text else b""
+        if b"." in letters or pc.any(pc.ends_with(cells, ",")).as_py():
+            return None
+        # All cells of a block are one run of letters: one pass over it changes the sign.
+        dots = pa.py_buffer(letters.replace(b",", b"."))
+        cells = pa.StringArray.from_buffers(
+            len(cells), ends, dots, known, cells.null_count, cells.offset
+        )
+    try:
+        return pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +101,32 @@ class Numbers:
     """Whether some are whole numbers that float64 cannot hold."""
 
 
-def _matching(texts: pa.Array, pattern: str, old: str, new: str = "") -> np.ndarray:
-    """The texts that match as float64, once `old` is replaced by `new`; the others as NaN."""
-    fits = pc.match_substring_regex(texts, pattern)
-    kept = pc.if_else(fits, texts, pa.scalar(None, pa.string()))
-    if old:
+def _fits(texts: pa.Array, pattern: str) -> np.ndarray:
+    return pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+
+
+def _floats(texts: pa.Array, pattern: str, *replacements: tuple[str, str]) -> np.ndarray:
+    """The texts that match as float64, after the replacements; the others as NaN."""
+    fits = _fits(texts, pattern)
+    kept = texts.filter(pa.array(fits))
+    for old, new in replacements:
         kept = pc.replace_substring_regex(kept, old, new)
-    return pc.cast(kept, pa.float64()).to_numpy(zero_copy_only=False)
+    x = np.full(len(texts), np.nan)
+    x[fits] = pc.cast(kept, pa.float64()).to_numpy(zero_copy_only=False)
+    return x
+
+
+def _as_dot(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """1234.5 and 1,234.5 as numbers, and where groups were parted."""
+    x, grouped = _floats(texts, _DOT), _floats(texts, _DOT_GROUPS, ("[,' ]", ""))
+    return np.where(np.isnan(x), grouped, x), ~np.isnan(grouped)
+
+
+def _as_comma(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """1234,5 and 1.234,5 as numbers, and where groups were parted."""
+    x = _floats(texts, _COMMA, (",", "."))
+    grouped = _floats(texts, _COMMA_GROUPS, ("[.' ]", ""), (",", "."))
+    return np.where(np.isnan(grouped), x, grouped), ~np.isnan(grouped)
 
 
 def parse_numbers(texts: pa.Array, weights: np.ndarray, decimal_comma: bool) -> Numbers:
@@ -101,61 +134,56 @@ def parse_numbers(texts: pa.Array, weights: np.ndarray, decimal_comma: bool) -> 
 
     Where both notations fit equally many cells (1,234), the file's own habit decides.
     """
+    x = _floats(texts, _DOT)
+    odd = np.flatnonzero(np.isnan(x))
+    bare, signs = _bare(texts.take(pa.array(odd)))
+    dot, dot_grouped = _as_dot(bare)
+    comma, comma_grouped = _as_comma(bare)
+    use_comma, grouped = False, np.zeros(len(texts), bool)
+    if decimal_comma or not np.isnan(comma).all():
+        # Plain numbers too may mean something else where the comma is the decimal sign.
+        other, other_grouped = _as_comma(texts)
+        other[odd], other_grouped[odd] = comma, comma_grouped
+        fit_dot = weights.sum() - weights[odd][np.isnan(dot)].sum()
+        fit_comma = weights[~np.isnan(other)].sum()
+        use_comma = bool(fit_comma > fit_dot or (fit_comma == fit_dot and decimal_comma))
+        if use_comma:
+            x, grouped = other, other_grouped
+    if not use_comma:
+        x[odd], grouped[odd] = dot, dot_grouped
+    endless = np.where(_fits(bare, _INFINITE), np.inf, np.nan)
+    endless[_fits(bare, "^-")] *= -1
+    x[odd] = np.where(np.isnan(endless), x[odd], endless)
+    read = ~np.isnan(x)
+
+    how = []
+    if use_comma and pc.any(pc.match_substring(texts, ",")).as_py():
+        how.append("the comma is the decimal sign")
+    if (grouped & read).any():
+        seen = texts.filter(pa.array(grouped & read))
+        marks = ((".", "points") if use_comma else (",", "commas"),
+                 ("[ \u00a0\u2007\u2009\u202f]", "spaces"), ("['’`´]", "apostrophes"))  # fmt: skip
+        used = [w for mark, w in marks if _fits(seen, f"[{mark}]" if mark in ".," else mark).any()]
+        how.append(f"{' and '.join(used)} part the thousands")
+    if (signs & read[odd]).any():
+        how.append("currency and percent signs are taken off")
+    long = np.flatnonzero(np.abs(x) >= WHOLE)
+    return Numbers(
+        x,
+        "; ".join(how),
+        bool(_fits(texts, _CODE).any()),
+        bool(_fits(texts.take(pa.array(long)), "^[-+]?[0-9]+$").any()),
+    )
+
+
+def _bare(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """Texts in ASCII signs and without those of money and percent, and which of them had some."""
     tidy = pc.replace_substring_regex(texts, "[−‒–]", "-")
     tidy = pc.replace_substring_regex(tidy, "[\u00a0\u2007\u2009\u202f]", " ")
     tidy = pc.replace_substring_regex(tidy, "[’`´]", "'")
     bare = pc.replace_substring_regex(tidy, r"^([-+]?)\s*[$€£¥]\s*([-+]?)", r"\1\2")
     bare = pc.replace_substring_regex(bare, r"([0-9.,])\s*[%$€£¥]$", r"\1")
-    signs = pc.not_equal(bare, tidy).to_numpy(zero_copy_only=False)
-
-    dot, dot_groups = _matching(bare, _DOT, ""), _matching(bare, _DOT_GROUPS, "[,' ]")
-    comma = _matching(bare, _COMMA, ",", ".")
-    # 1.234,5 -> 1234,5 -> 1234.5
-    no_groups = pc.replace_substring_regex(bare, "[.' ]", "")
-    comma_groups = np.where(
-        pc.match_substring_regex(bare, _COMMA_GROUPS).to_numpy(zero_copy_only=False),
-        _matching(no_groups, _COMMA, ",", "."),
-        np.nan,
-    )
-    as_dot = np.where(np.isnan(dot), dot_groups, dot)
-    as_comma = np.where(np.isnan(comma_groups), comma, comma_groups)
-    fit_dot, fit_comma = weights[~np.isnan(as_dot)].sum(), weights[~np.isnan(as_comma)].sum()
-    use_comma = fit_comma > fit_dot or (fit_comma == fit_dot and decimal_comma)
-    x, grouped = (as_comma, comma_groups) if use_comma else (as_dot, dot_groups)
-    grouped = ~np.isnan(grouped)
-
-    endless = pc.match_substring_regex(bare, _INFINITE).to_numpy(zero_copy_only=False)
-    negative = pc.starts_with(bare, "-").to_numpy(zero_copy_only=False)
-    x = np.where(endless, np.where(negative, -np.inf, np.inf), x)
-    read = ~np.isnan(x)
-
-    how = []
-    if use_comma and pc.any(pc.match_substring(bare, ",")).as_py():
-        how.append("the comma is the decimal sign")
-    if (grouped & read).any():
-        seen = bare.filter(pa.array(grouped & read))
-        marks = [
-            word
-            for mark, word in (
-                (",", "commas"),
-                (".", "points"),
-                (" ", "spaces"),
-                ("'", "apostrophes"),
-            )
-            if not (mark == "," and use_comma)
-            and not (mark == "." and not use_comma)
-            and pc.any(pc.match_substring(seen, mark)).as_py()
-        ]
-        how.append(f"{' and '.join(marks)} part the thousands")
-    if (signs & read).any():
-        how.append("currency and percent signs are taken off")
-    whole = pc.match_substring_regex(bare, r"^[-+]?[0-9]+$").to_numpy(zero_copy_only=False)
-    return Numbers(
-        x,
-        "; ".join(how),
-        bool(pc.any(pc.match_substring_regex(bare, _CODE)).as_py()),
-        bool((whole & (np.abs(x) >= WHOLE)).any()),
-    )
+    return bare, pc.not_equal(bare, tidy).to_numpy(zero_copy_only=False)
 
 
 _TIME = (
@@ -184,9 +212,9 @@ def looks_like_date(text: str) -> bool:
 
 
 _NUMBER = re.compile(
-    r"[-+−]?\s?[$€£¥]?\s?[-+]?"
+    r"[-+−]? ?[$€£¥]? ?[-+]?"
     r"([0-9]{1,3}([ \u00a0\u202f][0-9]{3})+([.,][0-9]*)?|[0-9][0-9.,'’]*|[.,][0-9]+)"
-    r"([eE][-+]?[0-9]+)?\s?[%$€£¥]?"
+    r"([eE][-+]?[0-9]+)? ?[%$€£¥]?"
     r"|[-+]?(inf|infinity|∞)",
     re.IGNORECASE,
 )

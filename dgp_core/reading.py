@@ -336,6 +336,8 @@ def _sniff(text: memoryview, limits: Limits | None) -> Dialect:
     # Semicolons are there because the comma is taken.
     spoken_for = delimiter == ";" and any(re.fullmatch(r"[-+−]?\d+,\d+", c) for c in sample)
     decimal_comma = commas > dots or (spoken_for and dots == 0)
+    if decimal_comma:
+        notes.append("The comma is the decimal sign.")
     notes.insert(0, f"Columns are parted by {DELIMITERS.get(delimiter, repr(delimiter))}.")
     careful = (
         re.search(re.escape(delimiter) + ' +"', "".join(body)) is not None and delimiter != " "
@@ -365,7 +367,7 @@ def _choose_delimiter(
         even = sum(len(row) == width for row in rest) / len(rest)
         cells = [cell for row in rest[1:] or rest for cell in row if cell.strip()]
         sense = sum(map(is_value, cells)) / max(len(cells), 1)
-        score = even * (0.3 + 0.7 * sense) * (1 if first < 50 else 0.5)
+        score = even * (0.3 + 0.7 * sense) * (1 if not first else 0.7 if first < 50 else 0.4)
         # Words alone may be prose, which must be more even to pass for a table.
         enough = given or (even >= (0.6 if sense > 0.2 else 0.9) and (len(rest) > 1 or not first))
         if score > best + 1e-9 and enough:
@@ -562,7 +564,7 @@ def _read_text(text: memoryview, notes: list[str], limits: Limits | None) -> Raw
     attempts.append(lambda columns: _slow(text, dialect, False, tally, columns))
     for i, blocks in enumerate(attempts):
         try:
-            cells, rows = _gather(blocks, width, not dialect.decimal_comma, limits)
+            cells, rows = _gather(blocks, width, dialect.decimal_comma, limits)
         except _Broken as error:
             if i == len(attempts) - 1:
                 raise TableError(
@@ -617,7 +619,7 @@ def _some(rows: list[int]) -> str:
 
 
 def _gather(
-    blocks: Callable[[list[int]], Blocks], width: int, eager: bool, limits: Limits | None
+    blocks: Callable[[list[int]], Blocks], width: int, decimal_comma: bool, limits: Limits | None
 ) -> tuple[list[Cells], int]:
     """Columns put together from blocks: numbers as long as every block agrees, else words.
 
@@ -635,8 +637,8 @@ def _gather(
         for i, cells in enumerate(block):
             if i in again:
                 continue
-            if eager and not texts[i]:
-                x = plain_numbers(cells)
+            if not texts[i]:
+                x = plain_numbers(cells, decimal_comma)
                 if x is not None:
                     numbers[i].append(x)
                     continue

@@ -284,16 +284,9 @@ def _decide_words(name: str, cells: pa.DictionaryArray, decimal_comma: bool) -> 
             return Column(name, "dropped", f"It looks like an identifier: codes {what}.", empty)
         return Column(name, "number", "Numbers, some with leading zeros.", empty)
 
-    dates = parse_dates(texts, counts)
-    dated = counts[~np.isnat(dates.values)].sum()
-    if dated >= MOSTLY * n and len(np.unique(dates.values[held & ~np.isnat(dates.values)])) > 1:
-        reason = _which_first(dates.day_first)
-        if dates.ambiguous:
-            reason += " Every cell could be read both ways: change it if this is wrong."
-        slips = _slips(texts, held & np.isnat(dates.values), "date", n - dated)
-        reason = " ".join(filter(None, ["Dates.", reason, slips]))
-        return Column(name, "date", reason, empty + int(n - dated), dates.day_first)
-
+    # Where many cells are numbers, too few are left to be dates.
+    if fit <= 1 - MOSTLY and (column := _decide_dates(name, cells, counts)):
+        return column
     if fit >= MOSTLY and not repeated:
         bad = int(counts[np.isnan(x)].sum())
         reason = f"Numbers. {_slips(texts, held & np.isnan(x), 'number', bad)}".strip()
@@ -308,6 +301,21 @@ def _decide_words(name: str, cells: pa.DictionaryArray, decimal_comma: bool) -> 
         return Column(name, "dropped", reason + mixed, empty)
     reason = f"{k:,} different words are more than the {LEVEL_LIMIT} that can become inputs."
     return Column(name, "dropped", reason + mixed, empty)
+
+
+def _decide_dates(name: str, cells: pa.DictionaryArray, counts: np.ndarray) -> Column | None:
+    """A column of dates, if most of its cells are some."""
+    dates = parse_dates(cells.dictionary, counts)
+    real = ~np.isnat(dates.values) & (counts > 0)
+    n, dated = int(counts.sum()), int(counts[real].sum())
+    if dated < MOSTLY * n or dates.values[real].min() == dates.values[real].max():
+        return None
+    reason = _which_first(dates.day_first)
+    if dates.ambiguous:
+        reason += " Every cell could be read both ways: change it if this is wrong."
+    slips = _slips(cells.dictionary, ~real & (counts > 0), "date", n - dated)
+    reason = " ".join(filter(None, ["Dates.", reason, slips]))
+    return Column(name, "date", reason, cells.null_count + n - dated, dates.day_first)
 
 
 def _slips(texts: pa.Array, where: np.ndarray, kind: str, cells: int) -> str:

@@ -1,0 +1,1 @@
+"""What the project is measured by: speed against peers, the paper's tables, scale, loading."""
