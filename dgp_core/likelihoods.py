@@ -204,6 +204,10 @@ class StudentT:
         return jnp.sum(self._log_constant()) - self._log_residual(F, Y) @ power
 
     def expected_log_density(self, mean: Array, variance: Array, Y: Array, key: Array) -> Array:
+        """By Gauss–Hermite: good to 1e-6 where v ≤ s², to 1e-2 at 10 s², to tenths at 100 s².
+
+        A trained q is as narrow as the noise or narrower where there are data.
+        """
         F, w = _at_nodes(mean, variance)
         power = 0.5 * (self.degrees + 1.0)
         residual = jnp.tensordot(w, self._log_residual(F, Y[None]), 1)
@@ -361,7 +365,10 @@ class RobustMax:
         return float(np.log(self.epsilon / (self.n_classes - 1)))
 
     def _largest(self, mean: Array, variance: Array, Y: Array) -> Array:
-        """P(f_y > f_j for all j ≠ y) = E_{f_y} Π_{j≠y} Φ((f_y − m_j)/√v_j)   (B,)."""
+        """P(f_y > f_j for all j ≠ y) = E_{f_y} Π_{j≠y} Φ((f_y − m_j)/√v_j)   (B,).
+
+        Good to 1e-5 where v_j ≥ 0.3 v_y; a far narrower rival is a step between two nodes.
+        """
         deviation = _deviation(variance)
         m_y, s_y = _of_class(mean, Y), _of_class(deviation, Y)  # (B,)
         m, scale = mean.T, _SQRT_HALF / deviation.T  # (C, B)

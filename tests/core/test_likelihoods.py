@@ -122,6 +122,27 @@ def test_student_predictive_holds_for_spikes_and_far_outliers(degrees, variance)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("ratio, tolerance", [(0.1, 1e-6), (1.0, 1e-6), (10.0, 1e-2)])
+def test_student_expectation_is_as_good_as_it_says(ratio, tolerance):
+    likelihood, y = StudentT.create(1), np.array([0.0, 0.5])
+    v = ratio * 0.1**2
+    theirs = [integral(lambda f, c=c: stats.t.logpdf(c, 4, f, 0.1), 0.0, v) for c in y]
+    ours = jax.jit(likelihood.expected_log_density)(
+        jnp.zeros((2, 1)), jnp.full((2, 1), v), y[:, None], KEY
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("rival", [0.3, 1.0, 100.0])
+def test_robust_max_of_two_classes_is_the_closed_form(rival):
+    """P(f₀ > f₁) = Φ((m₀ − m₁)/√(v₀ + v₁))."""
+    args = jnp.array([[0.5, 0.0]]), jnp.array([[1.0, rival]])
+    ours = RobustMax.create(2).expected_log_density(*args, jnp.zeros((1, 1)), KEY)[0]
+    p = stats.norm.cdf(0.5 / np.sqrt(1 + rival))
+    expected = p * np.log(1 - 1e-3) + (1 - p) * np.log(1e-3)
+    np.testing.assert_allclose(ours, expected, atol=1e-5 * np.log(1e3))
+
+
 def test_poisson_predictive_holds_for_large_counts_and_wide_q():
     mean, variance = np.array([0.0, 1.0, 3.0, -2.0]), np.array([2.0, 4.0, 0.5, 1e-14])
     y = np.array([400.0, 0.0, 35.0, 1.0])
