@@ -128,7 +128,7 @@ class Bound:
 
     @property
     def value(self) -> jax.Array:
-        return self.fit - jnp.sum(self.kl)
+        return self.fit - self.kl.sum(-1)
 
 
 def create_model(
@@ -235,15 +235,16 @@ def expected_log_likelihood(
     likelihood: Likelihood,
     X: jax.Array,
     Y: jax.Array,
+    weight: jax.Array,
     draws: list[jax.Array],
     key: jax.Array,
     concatenate: bool = False,
 ) -> jax.Array:
-    """Σ_i E_q[log p(y_i | f_i^L)] over these rows, given one sample path a row."""
+    """Σ_i w_i E_q[log p(y_i | f_i^L)] over these rows, given one sample path a row."""
 
     def block(parameters, rows):
         factors, likelihood = parameters
-        X, Y, draws, weight, key = rows
+        X, Y, weight, draws, key = rows
         q = propagate(factors, X, draws, concatenate)[-1]
         return likelihood.expected_log_density(q.mean, q.variance, Y, key) @ weight
 
@@ -255,14 +256,9 @@ def expected_log_likelihood(
         a = jnp.concatenate([a, jnp.broadcast_to(a[:1], (padding, *a.shape[1:]))]) if padding else a
         return a.reshape(n_blocks, size, *a.shape[1:])
 
-    weight = jnp.ones(len(X), X.dtype)
-    if padding:
-        weight = jnp.concatenate([weight, jnp.zeros(padding, X.dtype)])
-    rows = (
-        *jax.tree.map(blocks, (X, Y, draws)),
-        weight.reshape(n_blocks, size),
-        jax.random.split(key, n_blocks),
-    )
+    real = jnp.arange(n_blocks * size).reshape(n_blocks, size) < len(X)
+    X, Y, weight, draws = jax.tree.map(blocks, (X, Y, weight, draws))
+    rows = (X, Y, weight * real if padding else weight, draws, jax.random.split(key, n_blocks))
     return _sum_over_blocks(block, (factors, likelihood), rows)
 
 
@@ -276,7 +272,7 @@ def _sum_over_blocks(block, parameters, rows):
     first = jax.tree.map(lambda a: a[0], rows)
     if len(jax.tree.leaves(rows)[0]) == 1:
         return block(parameters, first)
-    total, _ = lax.scan(lambda t, b: (t + block(parameters, b), None), 0.0 * first[3][0], rows)
+    total, _ = lax.scan(lambda t, b: (t + block(parameters, b), None), 0 * first[2][0], rows)
     return total
 
 
@@ -314,17 +310,21 @@ def bound(
     ℒ = N/B Σ_i E_q[log p(y_i | f_i^L)] − Σ_l KL[q(U^l) ‖ p(U^l)]                  (paper, eq. 17)
     """
     factors = factorise_all(model, jitter)
-    fit = scaled_fit(factors, model, X, Y, key, n_data, n_samples)
+    fit = scaled_fit(factors, model, X, Y, jnp.ones(len(X), X.dtype), key, n_data, n_samples)
     return Bound(fit, jnp.stack([kl_from_prior(layer) for layer in model.layers]))
 
 
-def scaled_fit(factors, model: DeepGP, X, Y, key, n_data, n_samples: int = 1) -> jax.Array:
-    """N/(B S) Σ_i Σ_s E[log p(y_i | f_i^L)]: the bound's first term; samples are more rows."""
+def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int = 1) -> jax.Array:
+    """N/(B S) Σ_i Σ_s E[log p(y_i | f_i^L)]: the bound's first term; samples are more rows.
+
+    Rows of weight 0 are padding; B counts the others.
+    """
     key_paths, key_likelihood = jax.random.split(key)
     if n_samples > 1:
         X, Y = jnp.tile(X, (n_samples, 1)), jnp.tile(Y, (n_samples, 1))
+        weight = jnp.tile(weight, n_samples)
     draws = path_draws(key_paths, model, len(X))
     total = expected_log_likelihood(
-        factors, model.likelihood, X, Y, draws, key_likelihood, model.concatenate
+        factors, model.likelihood, X, Y, weight, draws, key_likelihood, model.concatenate
     )
-    return total * (n_data / len(X))
+    return total * (n_data / jnp.sum(weight))

@@ -105,7 +105,7 @@ def natural_step(
 
 
 def bound_and_gradient(
-    model: DeepGP, X, Y, key, n_data, n_samples: int, jitter, natural: bool
+    model: DeepGP, X, Y, weight, key, n_data, n_samples: int, jitter, natural: bool
 ) -> tuple[Bound, DeepGP, jax.Array | None]:
     """The bound, its gradient, and ∂fit/∂S of the last layer where natural gradients want it.
 
@@ -118,7 +118,7 @@ def bound_and_gradient(
         *inner, last = model.layers
         factors = [factorise(layer, jitter) for layer in inner]
         factors += [factorise(last, jitter, covariance)]
-        fit = scaled_fit(tuple(factors), model, X, Y, key, n_data, n_samples)
+        fit = scaled_fit(tuple(factors), model, X, Y, weight, key, n_data, n_samples)
         kl = jnp.stack([kl_from_prior(layer) for layer in model.layers])
         trained = jnp.sum(kl[:-1]) if natural else jnp.sum(kl)
         return fit - trained, Bound(fit, kl)
@@ -136,17 +136,18 @@ def rates_at(rates: Rates, step: jax.Array) -> tuple[jax.Array, jax.Array]:
     progress = jnp.where(rates.decay_steps > 0, step / jnp.maximum(rates.decay_steps, 1), 0.0)
     cosine = 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(progress, 1.0)))
     fall = rates.final_fraction + (1 - rates.final_fraction) * cosine
-    left = jnp.clip(1 - step / jnp.maximum(rates.ramp_steps, 1), 0.0, 1.0)
+    ramp = jnp.clip(1 - step / jnp.maximum(rates.ramp_steps, 1), 0.0, 1.0)
+    left = jnp.where(rates.ramp_steps > 0, ramp, 0.0)
     return rates.learning_rate * fall, rates.natural_rate * fall * RAMP_START**left
 
 
 def train_step(
-    state: TrainState, X, Y, key, n_data, rates: Rates, n_samples: int, natural: bool
+    state: TrainState, X, Y, weight, key, n_data, rates: Rates, n_samples: int, natural: bool
 ) -> tuple[TrainState, Bound]:
     """One step from one minibatch; where it fails, the state before it with more caution."""
     model = state.model
     parts, gradient, G = bound_and_gradient(
-        model, X, Y, key, n_data, n_samples, state.jitter, natural
+        model, X, Y, weight, key, n_data, n_samples, state.jitter, natural
     )
     learning_rate, natural_rate = rates_at(rates, state.step)
     updates, adam = ADAM.update(gradient, state.adam)  # pyright: ignore[reportArgumentType]
@@ -159,9 +160,11 @@ def train_step(
         moved = replace(new.layers[-1], q_mean=m, q_factor=C)
         new = replace(new, layers=(*new.layers[:-1], moved))
 
-    # One NaN or infinity anywhere makes this sum one.
-    checked = [parts.value, *(jnp.sum(leaf) for leaf in jax.tree.leaves(new))]
-    good = jnp.isfinite(sum(checked))
+    # One NaN or infinity anywhere makes this sum one: in a parameter, or in Adam's squares, where
+    # it would hold that parameter still for good (0 · ∞ is NaN).
+    squares = jax.tree.leaves(adam.nu)  # pyright: ignore[reportAttributeAccessIssue]
+    leaves = zip(jax.tree.leaves(new), squares, strict=True)
+    good = jnp.isfinite(sum((jnp.sum(leaf + 0 * v) for leaf, v in leaves), parts.value))
 
     def keep(after, before):
         return jax.tree.map(lambda a, b: jnp.where(good, a, b), after, before)

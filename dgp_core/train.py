@@ -17,6 +17,9 @@ from dgp_core.optimise import Rates, TrainState, create_state, train_step
 LONGEST_CHUNK = 1000
 """Steps in one call, at the most: the length of the record that a call fills."""
 
+LARGEST_PADDED = 4096
+"""Sets up to this many rows are padded, so that few shapes compile."""
+
 HOPELESS = 50
 """Failures in a row after which a run gives up."""
 
@@ -45,7 +48,8 @@ class TrainSpec:
     seed: int = 0
 
     def __post_init__(self):
-        if self.steps < 0 or self.samples < 1 or (self.minibatch or 1) < 1 or self.patience < 1:
+        minibatch = 1 if self.minibatch is None else self.minibatch
+        if self.steps < 0 or min(self.samples, minibatch, self.patience) < 1:
             raise ValueError("Steps, samples, minibatch and patience must be positive numbers.")
         if not (self.learning_rate >= 0 and 0 <= self.natural_rate <= 1):
             raise ValueError("The learning rate must be at least 0, the natural rate from 0 to 1.")
@@ -71,38 +75,51 @@ PAPER = TrainSpec(steps=20_000, natural_rate=0.0, minibatch=10_000, decay=False)
 
 
 class Rows(NamedTuple):
-    """Training rows on the device, shuffled once, the first of them repeated behind the last.
+    """Training rows on the device, in one of few shapes.
 
-    A minibatch is a window at an offset drawn at random, so that every row is as likely as any
-    other, none comes twice, and nothing is gathered.
+    A minibatch is a window at an offset drawn at random over rows that were shuffled once, the
+    first of them repeated behind the last: every row is as likely as any other, none comes twice,
+    and nothing is gathered. Without minibatches, small sets are padded with rows of no weight.
     """
 
     X: jax.Array
     Y: jax.Array
-    n: int
+    weight: jax.Array | None
+    """1 for a row and 0 for padding; None where minibatches are drawn."""
+    n: jax.Array
     """How many different rows there are."""
 
     @classmethod
     def create(cls, X: np.ndarray, Y: np.ndarray, minibatch: int | None, dtype, seed: int):
         n = len(X)
-        if minibatch is None or minibatch >= n:
-            return cls(jnp.asarray(X, dtype), jnp.asarray(Y, dtype), n)
-        order = np.random.default_rng(seed).permutation(n)
-        order = np.concatenate([order, order[: minibatch - 1]])
-        return cls(jnp.asarray(X[order], dtype), jnp.asarray(Y[order], dtype), n)
+        count = jnp.asarray(n, jnp.int64)
+        if minibatch is not None and minibatch < n:
+            order = np.random.default_rng(seed).permutation(n)
+            order = np.concatenate([order, order[: minibatch - 1]])
+            return cls(jnp.asarray(X[order], dtype), jnp.asarray(Y[order], dtype), None, count)
+        rows = np.minimum(np.arange(padded_size(n)), n - 1)
+        weight = jnp.asarray(np.arange(len(rows)) < n, dtype)
+        return cls(jnp.asarray(X[rows], dtype), jnp.asarray(Y[rows], dtype), weight, count)
 
-    def window(self, key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-        """A minibatch: rows offset … offset + size."""
-        if size >= self.n:
-            return self.X, self.Y
+    def batch(self, key: jax.Array, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Rows of a step, with their weights, which sum to the number of different rows in it."""
+        if self.weight is not None:
+            return self.X, self.Y, self.weight
         offset = jax.random.randint(key, (), 0, self.n)
         take = partial(lax.dynamic_slice_in_dim, start_index=offset, slice_size=size)
-        return take(self.X), take(self.Y)
+        return take(self.X), take(self.Y), jnp.ones(size, self.X.dtype)
 
 
-@partial(jax.jit, static_argnames=("n_rows", "minibatch", "samples", "natural"))
-def _chunk(state, X, Y, n_data, n_steps, rates, *, n_rows, minibatch, samples, natural):
-    rows = Rows(X, Y, n_rows)
+def padded_size(n: int) -> int:
+    """n rounded up to one of sixteen sizes between two powers of two; large sets as they are."""
+    if n > LARGEST_PADDED:
+        return n
+    step = 1 << max(n.bit_length() - 5, 0)
+    return -(-n // step) * step
+
+
+@partial(jax.jit, static_argnames=("minibatch", "samples", "natural"))
+def _chunk(state, rows: Rows, n_data, n_steps, rates, *, minibatch, samples, natural):
     L = len(state.model.layers)
     dtype = state.jitter.dtype
     record = Bound(jnp.zeros(LONGEST_CHUNK, dtype), jnp.zeros((LONGEST_CHUNK, L), dtype))
@@ -110,8 +127,8 @@ def _chunk(state, X, Y, n_data, n_steps, rates, *, n_rows, minibatch, samples, n
     def body(i, carry):
         state, record = carry
         key_rows, key_bound = jax.random.split(jax.random.fold_in(state.key, state.step))
-        X, Y = rows.window(key_rows, minibatch)
-        state, parts = train_step(state, X, Y, key_bound, n_data, rates, samples, natural)
+        batch = rows.batch(key_rows, minibatch)
+        state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural)
         return state, jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)
 
     return lax.fori_loop(0, n_steps, body, (state, record))
@@ -133,13 +150,11 @@ def train_chunk(
         raise ValueError(f"A chunk has 0 to {LONGEST_CHUNK} steps, not {n_steps}.")
     state, record = _chunk(
         state,
-        rows.X,
-        rows.Y,
-        jnp.asarray(n_data or rows.n, state.jitter.dtype),
+        rows,
+        jnp.asarray(rows.n if n_data is None else n_data, state.jitter.dtype),
         jnp.asarray(n_steps, jnp.int64),
         spec.rates,
-        n_rows=rows.n,
-        minibatch=min(spec.minibatch or rows.n, rows.n),
+        minibatch=None if rows.weight is not None else spec.minibatch,
         samples=spec.samples,
         natural=spec.natural,
     )
@@ -211,7 +226,7 @@ def resume(
             progress.stopped = (
                 f"failed {HOPELESS} times in a row; the model is the one before the first of these"
             )
-        elif converged(progress.bound, spec, n_data or rows.n):
+        elif converged(progress.bound, spec, n_data or int(rows.n)):
             progress.stopped = f"converged: under {spec.tolerance:g} nats a row gained lately"
         elif spec.seconds is not None and progress.seconds >= spec.seconds:
             progress.stopped = f"reached {spec.seconds:g} seconds"
@@ -225,5 +240,7 @@ def converged(bound: np.ndarray, spec: TrainSpec, n_data: int) -> bool:
     n = spec.patience
     if spec.tolerance <= 0 or len(bound) < 2 * n:
         return False
-    latest, before = bound[-n:], bound[-2 * n : -n]
-    return bool(np.nanmean(latest) - np.nanmean(before) < spec.tolerance * n_data)
+    before, latest = (part[np.isfinite(part)] for part in (bound[-2 * n : -n], bound[-n:]))
+    if not (len(before) and len(latest)):
+        return False
+    return bool(latest.mean() - before.mean() < spec.tolerance * n_data)
