@@ -21,9 +21,13 @@ from dgp_core.kernels import (
     create_kernel,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 V, ELL, ALPHA, PERIOD = 1.7, [0.6, 1.9], 0.8, [1.3, 2.4]
 LOG = (jnp.log(jnp.array(V)), jnp.log(jnp.array(ELL)))
-WRITTEN = [*KERNELS, "rbf + linear", "rbf*periodic + linear", "matern12 * matern52"]
+WRITTEN = [*KERNELS, "rbf*periodic + linear", "matern12 * matern52"]
+BOTH = [(name, 3) for name in WRITTEN] + [(name, 1) for name in ("rbf", "matern12", "matern52")]
+"""Written names on several inputs, and on one, whose distances are taken by subtraction."""
 
 gram = jax.jit(lambda kernel, X, Z: kernel.gram(X, Z))
 diagonal = jax.jit(lambda kernel, X: kernel.diagonal(X))
@@ -71,15 +75,14 @@ def test_values_are_those_of_the_scalar_formula(kernel, formula, rng):
     Z[0] = X[0]
     expected = [[formula(x, z) for z in Z] for x in X]
     # A square root turns the rounding of r², 1e-16, into 1e-8 where x = z.
-    np.testing.assert_allclose(gram(kernel, jnp.array(X), jnp.array(Z)), expected, atol=1e-7)
-    np.testing.assert_allclose(
-        gram(kernel, jnp.array(X), jnp.array(Z))[1:], expected[1:], atol=1e-13
-    )
+    K = np.asarray(gram(kernel, jnp.array(X), jnp.array(Z)))
+    np.testing.assert_allclose(K, expected, atol=1e-7)
+    np.testing.assert_allclose(K[1:], expected[1:], atol=1e-13)
     by_row = [formula(x, x) for x in X]
     np.testing.assert_allclose(diagonal(kernel, jnp.array(X)), by_row, rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["rbf", "matern12", "matern32", "matern52", "rational_quadratic"])
+@pytest.mark.parametrize("name", ["rbf", "matern12"])
 def test_one_input_is_subtracted_outright(name):
     """With one input, distances keep all their digits even far from the origin."""
     kernel = create_kernel(name, 1, lengthscale=1.0)
@@ -88,8 +91,7 @@ def test_one_input_is_subtracted_outright(name):
     np.testing.assert_allclose(gram(kernel, jnp.array(x), jnp.array(x)), expected, atol=1e-11)
 
 
-@pytest.mark.parametrize("n_inputs", [1, 3])
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize(("name", "n_inputs"), BOTH)
 def test_positive_definite(name, n_inputs, rng):
     kernel = create_kernel(name, n_inputs, lengthscale=0.7)
     X = jnp.array(rng.normal(size=(25, n_inputs)))
@@ -101,18 +103,20 @@ def test_positive_definite(name, n_inputs, rng):
     assert np.linalg.matrix_rank(K) > (0 if name == "linear" else n_inputs)
 
 
-@pytest.mark.parametrize("n_inputs", [1, 2])
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize(("name", "n_inputs"), BOTH)
 def test_gradients_are_finite_at_repeated_inputs(name, n_inputs):
     kernel = create_kernel(name, n_inputs)
     X = jnp.array(np.repeat([[0.3], [0.3], [-1.1], [0.0]], n_inputs, 1))
 
-    def total(kernel, X, Z):
-        return jnp.sum(jnp.sin(gram(kernel, X, Z))) + jnp.sum(diagonal(kernel, X))
+    @jax.jit
+    def gradient(kernel, X, Z):
+        def total(kernel, X, Z):
+            return jnp.sum(jnp.sin(kernel.gram(X, Z))) + jnp.sum(kernel.diagonal(X))
 
-    gradients = jax.tree.leaves(jax.jit(jax.grad(total, (0, 1, 2)))(kernel, X, X))
-    assert all(bool(jnp.isfinite(g).all()) for g in gradients)
-    assert max(float(jnp.abs(g).max()) for g in gradients) < 100
+        return jax.grad(total, (0, 1, 2))(kernel, X, Z)
+
+    for leaf in map(np.asarray, jax.tree.leaves(gradient(kernel, X, X))):
+        assert np.isfinite(leaf).all() and np.abs(leaf).max() < 100
 
 
 def test_sums_and_products_add_and_multiply(rng):
@@ -161,7 +165,8 @@ def test_unknown_names_are_answered_with_the_choices(name):
 def test_leaves_and_values_keep_their_type(name, dtype):
     kernel = create_kernel(name, 2, dtype=dtype)
     X = jnp.ones((3, 2), dtype)
-    for array in (*jax.tree.leaves(kernel), gram(kernel, X, X), diagonal(kernel, X)):
+    made = [jax.eval_shape(kernel.gram, X, X), jax.eval_shape(kernel.diagonal, X)]
+    for array in (*jax.tree.leaves(kernel), *made):
         assert array.dtype == dtype and not array.weak_type
 
 
