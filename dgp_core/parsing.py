@@ -1,5 +1,6 @@
 """Cells of a user's file, from text to numbers and dates; whole columns at a time."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -388,6 +389,17 @@ def _respelt(coded: pa.DictionaryArray, spelling: list[str]) -> pa.DictionaryArr
     return pa.DictionaryArray.from_arrays(coded.indices, pa.array(spelling, pa.string()))
 
 
+def fingerprint(cells: Cells) -> bytes:
+    """A digest that columns with the same cells share."""
+    if isinstance(cells, np.ndarray):
+        return (
+            cells.dtype.str.encode()
+            + hashlib.blake2b(np.ascontiguousarray(cells).view(np.uint8).data).digest()
+        )
+    codes = pc.fill_null(cells.indices, -1).to_numpy(zero_copy_only=False)
+    return b"words" + hashlib.blake2b(np.ascontiguousarray(codes).view(np.uint8).data).digest()
+
+
 def known_words(cells: Cells) -> dict[str, int]:
     """Each word that a column holds, with the number of its cells, in the order of the words."""
     column = as_words(cells)
@@ -412,6 +424,12 @@ def as_codes(cells: Cells, levels: tuple[str, ...]) -> tuple[np.ndarray, dict[st
     """Each cell's place among the levels (NaN: missing), and the words that are none of them."""
     column = as_words(cells)
     place = {level: float(i) for i, level in enumerate(levels)}
+    if isinstance(cells, np.ndarray) and cells.dtype == np.float64:
+        # A level that was spelt 1.50 is the number 1.5 here.
+        numbers = parse_numbers(pa.array(levels, pa.string()), np.ones(len(levels), int), False)
+        for i, x in enumerate(numbers.values):
+            if np.isfinite(x):
+                place.setdefault(spell(x), float(i))
     held = column.dictionary.to_pylist()
     codes = spread(column, np.array([place.get(word, np.nan) for word in held], float), np.nan)
     unknown = {

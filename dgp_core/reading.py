@@ -9,7 +9,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ LIMITS = Limits()
 WAY_ON = "python -m dgp_core fit FILE --target COLUMN"
 NAME_LIMIT = 200
 HEAD_BYTES = 1 << 18
+HEAD_LINES = 20
 HEAD_ROWS = 500
 BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 20_000
@@ -138,6 +139,9 @@ def _bytes(source: Any, limits: Limits | None) -> memoryview:
             name = visible(os.path.basename(os.fspath(source)))
             raise TableError(f"The file {name} cannot be opened: {why}. Check its path.") from None
     else:
+        # An uploaded file may have been read before.
+        if getattr(source, "seekable", lambda: False)():
+            source.seek(0)
         content = source.read() if most is None else source.read(most + 1)
         data = memoryview(content.encode() if isinstance(content, str) else content)
     if most is not None and len(data) > most:
@@ -277,7 +281,10 @@ _DOT_DECIMAL = re.compile(r"[-+−]?(\d*\.(\d{1,2}|\d{4,})|0\.\d+|\d{4,}\.\d+|\d
 
 def _sniff(text: memoryview, limits: Limits | None) -> Dialect:
     """The delimiter, the header and the habits of a text file, from its first rows."""
-    head = bytes(text[:HEAD_BYTES])
+    size = HEAD_BYTES
+    while size < len(text) and len(bytes(text[:size]).splitlines()) < HEAD_LINES:
+        size *= 4
+    head = bytes(text[:size])
     cut = len(head) < len(text)
     lines = list(io.StringIO(head.decode("utf-8", "ignore"), newline=""))
     if cut and len(lines) > 1:
@@ -553,6 +560,9 @@ def _read_text(text: memoryview, notes: list[str], limits: Limits | None) -> Raw
     width = len(dialect.names)
     body = text[dialect.start :]
     quotes = _count(body, b'"')
+    comments = rb"(^|[\r\n])[ \t]*" + re.escape(dialect.comment.encode())
+    if dialect.comment and not re.search(comments, body):
+        dialect = replace(dialect, comment="")
     if dialect.delimiter == " " and not quotes and not dialect.comment:
         text = _squeeze(text, dialect)
     tally = _Tally()
@@ -722,12 +732,16 @@ def _read_parquet(data: memoryview, limits: Limits | None) -> Raw:
     return _finish(cells, False, how, unusable, rows, ["The file is Parquet.", *notes])
 
 
+def _is_text(t: pa.DataType) -> bool:
+    return pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t)
+
+
 def _from_arrow(column: pa.ChunkedArray) -> tuple[Cells, str]:
     """One Parquet column as numbers, times or words, or the reason why it is none of these."""
     t = column.type
     if pa.types.is_dictionary(t):
         t = t.value_type
-    if pa.types.is_boolean(t) or pa.types.is_string(t) or pa.types.is_large_string(t):
+    if pa.types.is_boolean(t) or _is_text(t):
         text = pc.cast(column, pa.string())
         return words(text.combine_chunks()).dictionary_encode(), ""
     if pa.types.is_integer(t):

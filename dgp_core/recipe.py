@@ -289,10 +289,12 @@ def prepare(
         raise TableError(f"Choose a transform of {get_args(Transform)} for each target.")
     report = []
     goals = tuple(_target(table, name, task) for name in targets)
-    if task in ("binary", "multiclass"):
-        transforms = ("none",) * len(targets)
-        if len(targets) > 1:
-            raise TableError("Classes can be learnt for one target at a time: choose one.")
+    if task in ("binary", "multiclass") and len(targets) > 1:
+        raise TableError("Classes can be learnt for one target at a time: choose one.")
+    if task != "regression" and "log" in transforms:
+        raise TableError(
+            f"A logarithm goes with regression, not with {task}: choose the transform none."
+        )
 
     sources = []
     for column in table.columns:

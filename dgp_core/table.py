@@ -18,6 +18,7 @@ from dgp_core.parsing import (
     as_dates,
     as_numbers,
     compact_dates,
+    fingerprint,
     known_words,
     parse_dates,
     parse_numbers,
@@ -50,7 +51,7 @@ MOSTLY = 0.9
 """A column is numbers (or dates) with slips if at least this share of its cells is."""
 
 _IDENTIFIER = re.compile(
-    r"(^|[\W_])(id|ids|uuid|guid|index|idx|rowid|rownum|row|record|serial)$|^id[\W_]|^unnamed\b",
+    r"(^|[\W_])(id|ids|uuid|guid|index|idx|rowid|rownum|row|record|serial)$|^id[\W_]|^unnamed\b|^__index_level",
     re.IGNORECASE,
 )
 _CAMEL_IDENTIFIER = re.compile(r"[a-z](Id|ID)$")
@@ -173,15 +174,15 @@ def read_table(source: Any, name: str = "", limits: Limits | None = LIMITS) -> T
     rows = len(next(iter(raw.cells.values())))
     nameless = all(name == f"column {i + 1}" for i, name in enumerate(raw.cells))
     columns: list[Column] = []
+    seen: dict[bytes, str] = {}
     for i, (title, cells) in enumerate(raw.cells.items()):
         nothing = not nameless and title == f"column {i + 1}"
         column = _decide(title, cells, raw, nothing)
         if column.kind != "dropped":
-            for earlier in columns:
-                if earlier.kind != "dropped" and same_cells(cells, raw.cells[earlier.name]):
-                    reason = f"Every cell is the same as in “{visible(earlier.name)}”."
-                    column = replace(column, kind="dropped", reason=reason)
-                    break
+            first = seen.setdefault(fingerprint(cells), title)
+            if first != title and same_cells(cells, raw.cells[first]):
+                reason = f"Every cell is the same as in “{visible(first)}”."
+                column = replace(column, kind="dropped", reason=reason)
         columns.append(column)
     return Table(
         visible(name, 200) or "table", tuple(columns), raw.cells, rows, raw.rows_in,

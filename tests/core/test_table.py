@@ -273,6 +273,7 @@ def test_a_copy_of_the_target_is_no_input():
         ({"targets": "price", "task": "magic"}, "Choose a task"),
         ({"targets": "price", "missing": "ignore"}, "missing of"),
         ({"targets": "price", "transform": "cube"}, "transform of"),
+        ({"targets": "colour", "transform": "log"}, "goes with regression"),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_refused(cars, arguments, words):
@@ -410,6 +411,12 @@ def test_a_level_that_looks_like_a_number_is_found_again():
     assert recipe.inputs(read_table(b"a,b\n2,0\n1,0\n")).tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
+def test_a_level_is_found_again_in_another_spelling():
+    table = read_table(b"a,y\n1.50,2\n2.00,3\nx,5\n1.50,7\n2.00,7\nx,6.5\n")
+    recipe = table.to_dataset("y", "regression").recipe
+    assert recipe.inputs(read_table(b"a,b\n2,0\n1.5,0\n")).tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
 def test_names_of_inputs_are_distinct():
     table = read_table(b"a,a = u,y\nu,1,1\nv,2,2\nw,4,3\nu,3,5\n")
     names = table.to_dataset("y", "regression").recipe.input_names
@@ -515,6 +522,20 @@ def test_every_way_in_gives_the_same(tmp_path):
         read_table(tmp_path / "none.csv")
     with pytest.raises(TableError, match="cannot be opened"):
         read_table(tmp_path)
+    upload = io.BytesIO(CARS)
+    assert report(read_table(upload)) == report(read_table(upload))
+
+
+def test_very_wide_files_are_read_quickly(rng):
+    """Long names and few rows, as of genes: the header alone is larger than a first look."""
+    names = [f"a gene with quite a long name, number {i}" for i in range(8000)]
+    X = rng.integers(0, 3, (6, 8000))
+    text = ";".join(names) + "\n" + "\n".join(";".join(map(str, row)) for row in X) + "\n"
+    assert len(";".join(names)) > reading.HEAD_BYTES
+    table = read_table(text.encode(), limits=None)
+    assert list(table.cells) == names
+    np.testing.assert_array_equal(np.array([*table.cells.values()]).T, X)
+    assert sum("same as in" in c.reason for c in table.columns) > 7000
 
 
 def test_show_prints_the_report(tmp_path, capsys):
