@@ -11,7 +11,7 @@ _UNSEEN = re.compile(
 )
 # A lone surrogate cannot be written to a terminal or to a file.
 _LONE = re.compile(r"[\ud800-\udfff]")
-_STRUCTURE = re.compile(r"[&<>\"'`*_~\[\](){}#+!|$\\^=-]")
+_STRUCTURE = re.compile(r"[&<>\"'`*_~\[\](){}#+!.|$\\^=-]")
 # Shorthands that Markdown renderers look for in finished text: emoji, icons, links, arrows.
 _SHORTHAND = re.compile(r"(?<=[:@/])|(?<=www)(?=\.)|(?<=[-<>=~])(?=[-<>=])", re.IGNORECASE)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

@@ -465,6 +465,7 @@ NASTY = [
 def test_a_name_with_html_or_markdown_shows_as_it_is_spelt(name):
     shown = plain(name)
     assert not re.search(r"[<>*_`\[\]$\\|~{}()!^\"]|#(?![0-9]+;)|&(?!#[0-9]+;)", shown)
+    assert not re.match(r"[0-9]+[.)]|[-+] ", shown)
     assert not re.search(r":\w+:|:\w+\[|://|www\.\w|\w@\w|->|<-|--", html.unescape(shown))
     assert html.unescape(shown).replace("\u2060", "") == name
 
