@@ -88,7 +88,8 @@ class Scaler:
     x_mean: np.ndarray
     x_scale: np.ndarray
     kept: np.ndarray
-    """Which input columns vary on the training rows (D,); the others are dropped."""
+    """Which input columns vary on the training rows (D,); the others are dropped. Where none does,
+    the first stays, since a model needs an input."""
     y_mean: np.ndarray
     y_scale: np.ndarray
 
@@ -97,12 +98,13 @@ class Scaler:
         """Measured on training rows only; classes and counts keep their units."""
         mean, scale = train.X.mean(0), train.X.std(0)
         # A column is constant when its deviation is only rounding.
-        kept = scale > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        varies = scale > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        kept = varies if varies.any() else np.arange(len(mean)) == 0
         y_mean, y_scale = np.zeros(train.Y.shape[1]), np.ones(train.Y.shape[1])
         if train.task == "regression":
             y_mean, y_scale = train.Y.mean(0), train.Y.std(0)
             y_scale = np.where(y_scale > 1e-12 * np.abs(y_mean), y_scale, 1.0)
-        return cls(mean, np.where(kept, scale, 1.0), kept, y_mean, y_scale)
+        return cls(mean, np.where(varies, scale, 1.0), kept, y_mean, y_scale)
 
     def inputs(self, X: np.ndarray) -> np.ndarray:
         """Inputs in standard units, constant columns dropped."""

@@ -50,12 +50,12 @@ def _ready(model: DeepGP) -> tuple[tuple[Factors, ...], jax.Array]:
     )
 
 
-@partial(jax.jit, static_argnames=("widths", "n_samples", "concatenate"))
-def _latent_rows(factors, X, key, widths, n_samples, concatenate):
+@partial(jax.jit, static_argnames=("widths", "n_samples", "concatenate", "shared"))
+def _latent_rows(factors, X, key, widths, n_samples, concatenate, shared):
     """Mean and variance of f^L at rows X (B, D) on each of S sample paths: two of (S, B, P)."""
     keys = jax.random.split(key, len(widths))
     draws = [
-        jax.random.normal(k, (n_samples, len(X), P), X.dtype)
+        jax.random.normal(k, (n_samples, 1 if shared else len(X), P), X.dtype)
         for k, P in zip(keys, widths, strict=True)
     ]
     if not widths:  # one layer has one path
@@ -68,8 +68,14 @@ def _latent_rows(factors, X, key, widths, n_samples, concatenate):
     )
 
 
-def predict_latent(model: DeepGP, X: np.ndarray, key: jax.Array, n_samples: int = 100) -> Mixture:
-    """q(f*^L): (1/S) Σ_s q(f*^L | f̂*^{L−1}), a mixture of S Gaussians a row (paper, eq. 19)."""
+def predict_latent(
+    model: DeepGP, X: np.ndarray, key: jax.Array, n_samples: int = 100, shared: bool = False
+) -> Mixture:
+    """q(f*^L): (1/S) Σ_s q(f*^L | f̂*^{L−1}), a mixture of S Gaussians a row (paper, eq. 19).
+
+    With `shared`, the rows of a path share its ε: each row's mixture is as good, smooth in x, and
+    its own whatever rows come with it; but errors no longer average out over rows.
+    """
     factors, _ = _ready(model)
     X = np.asarray(X)
     dtype = model.layers[0].inducing.dtype
@@ -82,10 +88,11 @@ def predict_latent(model: DeepGP, X: np.ndarray, key: jax.Array, n_samples: int 
         mean, variance = _latent_rows(
             factors,
             jnp.asarray(padded, dtype),
-            jax.random.fold_in(key, i),
+            key if shared else jax.random.fold_in(key, i),
             widths,
             n_samples,
             model.concatenate,
+            shared,
         )
         means.append(np.asarray(mean)[:, : len(part)])
         variances.append(np.asarray(variance)[:, : len(part)])
