@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.get_browser import find_browser
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 120
+PATIENCE = 60_000
+"""Milliseconds that a condition may take to hold: a loaded machine draws slowly."""
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -25,6 +27,8 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +104,7 @@ def open_page(browser, app_url) -> Iterator[Callable[..., Page]]:
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=colour_scheme
         )
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         page.on("request", note_request)
