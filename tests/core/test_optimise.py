@@ -10,7 +10,7 @@ import pytest
 
 from dgp_core.kernels import RBF
 from dgp_core.layers import Layer
-from dgp_core.likelihoods import Gaussian
+from dgp_core.likelihoods import Gaussian, StudentT
 from dgp_core.model import JITTER, DeepGP, ModelSpec, bound, create_model
 from dgp_core.optimise import (
     LEAST_CAUTION,
@@ -183,6 +183,31 @@ def test_a_failed_step_is_undone_and_counted(somewhere):
         twice, _ = run(twice, jnp.array(X), jnp.array(Y), *settings)
     assert int(twice.failures) == 32 and int(twice.streak) == 0
     np.testing.assert_allclose((twice.jitter, twice.caution), (JITTER, 1.0))
+
+
+def test_an_indefinite_covariance_is_undone_and_a_smaller_step_succeeds(somewhere):
+    """Student's t bends upwards far from y: a full step has no covariance, a cautious one has.
+
+    At f = 0, y = 1, s = 0.1, ν = 4: ∂² log p/∂f² = 5 (1 − 0.04)/1.04² = 4.4, in each of 20 rows.
+    """
+    X, _, Y, model = somewhere
+    layer = replace(
+        model.layers[0],
+        q_mean=jnp.zeros((M, 1)),
+        q_factor=jnp.asarray(0.1 * np.eye(M)[None]),
+    )
+    state = create_state(DeepGP((layer,), StudentT.create(1)), KEY)
+    arguments = (jnp.array(X), jnp.ones((N, 1)), jnp.ones(N), KEY, N, rates(0.0, 1.0))
+    after, parts = one_step(state, *arguments, n_samples=1, natural=True)
+    assert np.isfinite(parts.value) and int(after.failures) == 1
+    np.testing.assert_array_equal(after.model.layers[0].q_factor, layer.q_factor)
+    for _ in range(6):
+        after, parts = one_step(after, *arguments, n_samples=1, natural=True)
+        if int(after.streak) == 0:
+            break
+    assert int(after.streak) == 0 and float(after.caution) < 0.6
+    assert np.isfinite(after.model.layers[0].q_factor).all()
+    assert float(np.abs(after.model.layers[0].q_mean).max()) > 0.01
 
 
 def test_caution_makes_the_step_smaller(somewhere):
