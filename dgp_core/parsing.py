@@ -200,6 +200,7 @@ _DATES = (
     r"^" + _MONTH + r" (?P<d>[0-9]{1,2})(?:st|nd|rd|th)?,? +(?P<y>[0-9]{4})" + _TIME,
     r"^" + _MONTH + r"[- /]+(?P<y>[0-9]{4})" + _TIME,
 )  # fmt: skip
+_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _FULL_MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -263,8 +264,8 @@ def _field(groups: pa.StructArray, name: str, default: int) -> np.ndarray:
     """A named group as whole numbers, `default` where it is absent."""
     if groups.type.get_field_index(name) < 0:
         return np.full(len(groups), default)
-    text = pc.struct_field(groups, name)
-    text = pc.if_else(pc.equal(text, ""), str(default), pc.fill_null(text, str(default)))
+    text = pc.fill_null(pc.struct_field(groups, name), "")
+    text = pc.if_else(pc.equal(text, ""), str(default), text)
     return pc.cast(text, pa.int64()).to_numpy(zero_copy_only=False)
 
 
@@ -278,14 +279,15 @@ def parse_dates(texts: pa.Array, weights: np.ndarray, day_first: bool | None = N
     1/2/2024 is read day first or month first as the other cells of the column demand. Where all of
     them could be both, the reading that puts the rows in order wins, then the separator's habit.
     """
-    result = np.full(len(texts), np.datetime64("NaT", "us"))
+    result, rest = _iso_dates(texts)
     doubtful, used = False, None
     for pattern in _DATES:
-        groups = pc.extract_regex(texts, pattern)
-        found = np.flatnonzero(groups.is_valid().to_numpy(zero_copy_only=False))
+        groups = pc.extract_regex(texts.take(pa.array(rest)), pattern)
+        fits = groups.is_valid().to_numpy(zero_copy_only=False)
+        found, rest = rest[fits], rest[~fits]
         if not found.size:
             continue
-        groups = groups.take(pa.array(found))
+        groups = groups.drop_null()
         y = _field(groups, "y", 0)
         short = pc.less_equal(pc.utf8_length(pc.struct_field(groups, "y")), 2)
         short = short.to_numpy(zero_copy_only=False)
@@ -320,23 +322,31 @@ def parse_dates(texts: pa.Array, weights: np.ndarray, day_first: bool | None = N
     return Dates(result, used, doubtful and day_first is None)
 
 
+def _iso_dates(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Dates of texts in the plainest ISO notation, if all of them exist; and the others' places."""
+    fits = _fits(texts, _ISO) & ~_fits(texts, "^0000")
+    moments = np.full(len(texts), np.datetime64("NaT", "us"))
+    try:
+        counts = pc.cast(pc.cast(texts.filter(pa.array(fits)), pa.timestamp("us")), pa.int64())
+        moments[fits] = counts.to_numpy(zero_copy_only=False).astype("M8[us]")
+    except pa.ArrowInvalid:
+        fits = np.zeros(len(texts), bool)
+    return moments, np.flatnonzero(~fits)
+
+
 def _clock(groups: pa.StructArray) -> np.ndarray:
     """The time of day in microseconds, taken to UTC where a zone is given; NaT if impossible."""
     H, M, S = (_field(groups, name, 0) for name in "HMS")
-    fraction = np.array([f[:6].ljust(6, "0") or "0" for f in _strings(groups, "f")]).astype(
-        np.int64
-    )
-    half = np.char.lower(_strings(groups, "p"))
-    noon, morning = np.char.startswith(half, "p"), np.char.startswith(half, "a")
+    fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(groups, "f"), 6, "0"), 0, 6)
+    fraction = pc.cast(fraction, pa.int64()).to_numpy(zero_copy_only=False)
+    half = pc.utf8_lower(pc.struct_field(groups, "p"))
+    noon, morning = _fits(half, "^p"), _fits(half, "^a")
     real = (H <= np.where(noon | morning, 12, 24)) & (M <= 59) & (S <= 60)
     H = np.where(noon & (H < 12), H + 12, np.where(morning & (H == 12), 0, H))
-    shift = np.zeros(len(H), np.int64)
-    zone = _strings(groups, "z")
-    for i in np.flatnonzero(zone != ""):
-        digits = re.sub("[^0-9]", "", zone[i])
-        if digits:
-            minutes = int(digits[:2]) * 60 + int(digits[2:4] or 0)
-            shift[i] = -minutes if "-" in zone[i] else minutes
+    zone = pc.extract_regex(pc.struct_field(groups, "z"), "(?P<s>[-+])(?P<H>..):?(?P<M>..)?")
+    west = pc.equal(pc.fill_null(pc.struct_field(zone, "s"), ""), "-")
+    shift = _field(zone, "H", 0) * 60 + _field(zone, "M", 0)
+    shift = np.where(west.to_numpy(zero_copy_only=False), -shift, shift)
     clock = (((H * 60 + M - shift) * 60 + S) * 1_000_000 + fraction).astype("m8[us]")
     return np.where(real, clock, np.timedelta64("NaT", "us"))
 

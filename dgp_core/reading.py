@@ -545,8 +545,9 @@ def _uncommented(lines: Iterator[str], comment: str, tally: _Tally) -> Iterator[
 
 def _squeeze(text: memoryview, dialect: Dialect) -> memoryview:
     """A file of columns parted by runs of spaces as one that is parted by single spaces."""
-    body = re.sub(rb"[ \t]+", b" ", bytes(text[dialect.start :]))
-    body = re.sub(rb" ?([\r\n]) ?", rb"\1", body).strip(b" ")
+    body = re.sub(rb"[ \t]+", b" ", bytes(text[dialect.start :])).strip(b" ")
+    for end in (b"\n", b"\r"):
+        body = body.replace(b" " + end, end).replace(end + b" ", end)
     return memoryview(bytes(text[: dialect.start]) + body)
 
 

@@ -60,7 +60,7 @@ class ColumnRecipe:
         """The recipe that a column's own cells ask for."""
         if kind == "category":
             return cls(name, "category", levels=tuple(known_words(cells)))
-        origin, unit = "", ""
+        origin, unit, moments = "", "", None
         if kind == "date":
             moments = as_dates(cells, day_first)
             known = moments[~np.isnat(moments)]
@@ -71,7 +71,7 @@ class ColumnRecipe:
             start = known.min().astype("M8[D]" if unit != "seconds" else "M8[s]")
             origin = str(start)
         bare = cls(name, kind, origin=origin, unit=unit, day_first=day_first)  # type: ignore[arg-type]
-        x = bare.codes(cells, comma)
+        x = bare.codes(cells, comma) if moments is None else bare.since_origin(moments)
         known = x[~np.isnan(x)]
         median = float(np.median(known)) if known.size else 0.0
         return cls(name, bare.kind, (), origin, unit, day_first, median)
@@ -86,9 +86,7 @@ class ColumnRecipe:
             x, unknown = as_booleans(cells)
             knows = "yes and no, true and false, 1 and 0"
         elif self.kind == "date":
-            since = as_dates(cells, self.day_first) - np.datetime64(self.origin, "us")
-            x = np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "us"))
-            return x / UNITS[self.unit]
+            return self.since_origin(as_dates(cells, self.day_first))
         else:
             return as_numbers(cells, decimal_comma)
         if unknown:
@@ -98,6 +96,12 @@ class ColumnRecipe:
                 "Change or remove those rows, or train again on data that has them."
             )
         return x
+
+    def since_origin(self, moments: np.ndarray) -> np.ndarray:
+        """Dates as numbers of units since the origin, NaN where they are missing."""
+        since = moments - np.datetime64(self.origin, "us")
+        x = np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "us"))
+        return x / UNITS[self.unit]
 
     @property
     def names(self) -> tuple[str, ...]:
