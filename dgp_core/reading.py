@@ -557,7 +557,12 @@ def _read_text(text: memoryview, notes: list[str], limits: Limits | None) -> Raw
         text = text[:-1]
     if not bytes(text[:HEAD_BYTES]).strip():
         raise TableError("This file is blank: bring one with a header and at least one row.")
-    dialect = _sniff(text, limits)
+    try:
+        dialect = _sniff(text, limits)
+    except csv.Error as error:
+        raise TableError(
+            f"The rows of this file cannot be told apart ({visible(error, 120)}). {_SAVE}"
+        ) from None
     width = len(dialect.names)
     body = text[dialect.start :]
     quotes = _count(body, b'"')
