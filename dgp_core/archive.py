@@ -1,0 +1,465 @@
+"""A model to one plain file and back: arrays as npz, the rest as JSON inside it, never pickle.
+
+The file holds all that the next training step depends on, and no training rows. Its members are
+stored, not packed, so that no file can unpack to more than itself; every array is checked against
+the structure that the written specification asks for before anything is believed.
+"""
+
+import io
+import json
+import math
+import os
+import secrets
+import zipfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.lib import format as npy
+
+from dgp_core.data import Scaler, Task
+from dgp_core.model import ModelSpec, create_model
+from dgp_core.optimise import MOST_JITTER, TrainState, create_state
+from dgp_core.train import Progress, TrainSpec
+
+FORMAT = 1
+"""The version of the file's layout; a reader refuses those above its own."""
+
+MOST_BYTES = 1 << 30
+"""A file's size, at the most."""
+
+MOST_TEXT = 16 << 20
+"""The size of the JSON inside it, at the most."""
+
+MOST_LAYERS = 1000
+"""Layers, at the most."""
+
+MOST_WEIGHTS = 10_000_000
+"""Inputs times outputs of a layer, at the most."""
+
+ABOUT = "about.json"
+
+File = str | os.PathLike[str] | IO[bytes]
+
+
+class ArchiveError(ValueError):
+    """Why a file holds no model that can be trusted."""
+
+
+def library_version() -> str:
+    """The installed version of this library."""
+    try:
+        return version("dgp-lab")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """All there is to know of a trained model but its training rows."""
+
+    model: ModelSpec
+    training: TrainSpec
+    scaler: Scaler
+    state: TrainState
+    progress: Progress
+    task: Task
+    input_names: tuple[str, ...]
+    """Of all input columns, the dropped ones included (D,)."""
+    output_names: tuple[str, ...]
+    classes: tuple[str | int | float | bool, ...] = ()
+    """The labels of a classification task, in the order of their codes."""
+    recipe: dict | None = None
+    """How a user's table became numbers, as JSON."""
+    settings: dict | None = None
+    """How the estimator was made, as JSON."""
+    library: str = field(default_factory=library_version)
+    """The version of the library that wrote the file."""
+
+
+def save(file: File, archive: Archive) -> None:
+    """Writes a model to a path, all or nothing, or to an open binary file.
+
+    The same model gives the same bytes.
+    """
+    content = _pack(archive)
+    if not isinstance(file, str | os.PathLike):
+        file.write(content)
+        return
+    path = Path(file)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with beside.open("xb") as part:
+            part.write(content)
+            part.flush()
+            os.fsync(part.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load(file: File) -> Archive:
+    """Reads a model from a path or an open binary file.
+
+    Whatever the content, it gives a model or an ArchiveError; a path that cannot be opened gives
+    Python's own OSError.
+    """
+    if isinstance(file, str | os.PathLike):
+        with open(file, "rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+    else:
+        content = file.read(MOST_BYTES + 1)
+    try:
+        return _unpack(content)
+    except ArchiveError:
+        raise
+    except Exception as error:  # whatever a hostile file may cause, it is the file's fault
+        raise ArchiveError(
+            f"This file cannot be read as a saved model ({type(error).__name__}). "
+            "It may be damaged: save the model again."
+        ) from error
+
+
+def _demand(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise ArchiveError(sentence)
+
+
+def _plain_key(state: TrainState) -> TrainState:
+    """The state with its random key as the numbers that it is made of."""
+    return replace(state, key=jax.random.key_data(state.key))
+
+
+def _named_leaves(state: TrainState) -> dict[str, Any]:
+    """Every array of a state by its path, such as model/layers/0/kernel/log_variance."""
+    leaves = jax.tree_util.tree_leaves_with_path(_plain_key(state))
+    return {jax.tree_util.keystr(p, simple=True, separator="/"): leaf for p, leaf in leaves}
+
+
+_SCALER = tuple(f.name for f in fields(Scaler))
+
+
+def _pack(archive: Archive) -> bytes:
+    """The file's bytes: members in a fixed order, without dates, not compressed."""
+    state, progress = archive.state, archive.progress
+    about = {
+        "format": FORMAT,
+        "library": archive.library,
+        "model": asdict(archive.model),
+        "dtype": str(state.model.layers[0].inducing.dtype),
+        "training": asdict(archive.training),
+        "task": archive.task,
+        "input_names": list(archive.input_names),
+        "output_names": list(archive.output_names),
+        "classes": list(archive.classes),
+        "progress": {
+            "steps": progress.steps,
+            "seconds": progress.seconds,
+            "failures": progress.failures,
+            "stopped": progress.stopped,
+        },
+        "recipe": archive.recipe,
+        "settings": archive.settings,
+    }
+    L = len(state.model.layers)
+    fit = np.concatenate([np.zeros(0), *progress.fit])
+    kl = np.concatenate([np.zeros((0, L)), *progress.kl])
+    arrays = {f"state/{name}": np.asarray(leaf) for name, leaf in _named_leaves(state).items()}
+    arrays |= {f"scaler/{name}": np.asarray(getattr(archive.scaler, name)) for name in _SCALER}
+    arrays |= {"history/fit": fit, "history/kl": kl}
+    try:
+        text = json.dumps(about, allow_nan=False, ensure_ascii=False, indent=1).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArchiveError(
+            f"This model cannot be saved: its description is not plain JSON ({error}). "
+            "Class labels and settings must be text, numbers or lists of them."
+        ) from error
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as members:
+        members.writestr(zipfile.ZipInfo(ABOUT), text)
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            npy.write_array(member, np.asarray(array, order="C"), (1, 0), allow_pickle=False)
+            members.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
+    content = whole.getvalue()
+    # What was written is read back before anybody relies on it.
+    _unpack(content)
+    return content
+
+
+def _unpack(content: bytes) -> Archive:
+    """The archive that these bytes hold."""
+    _demand(len(content) <= MOST_BYTES, f"A saved model has at most {MOST_BYTES:,} bytes.")
+    _demand(
+        zipfile.is_zipfile(io.BytesIO(content)),
+        "This is no saved model: choose a file that `save` wrote.",
+    )
+    with zipfile.ZipFile(io.BytesIO(content)) as members:
+        listed = members.infolist()
+        names = [member.filename for member in listed]
+        _demand(ABOUT in names, "This is no saved model: it has no description inside.")
+        _demand(len(set(names)) == len(names), "This file names a part twice: save it again.")
+        _demand(
+            all(
+                m.compress_type == zipfile.ZIP_STORED
+                and m.file_size == m.compress_size
+                and not m.flag_bits & 1
+                for m in listed
+            )
+            and sum(m.file_size for m in listed) <= len(content),
+            "This file was packed again or is damaged: the parts of a saved model are stored as "
+            "they are.",
+        )
+        _demand(members.getinfo(ABOUT).file_size <= MOST_TEXT, "Its description is too long.")
+        about = _Text(_json(members.read(ABOUT)), "the description")
+        return _rebuild(about, {n: members.read(n) for n in names if n != ABOUT})
+
+
+def _json(text: bytes) -> Any:
+    def refuse(constant: str):
+        raise ArchiveError(f"The description holds {constant}, which is no number.")
+
+    return json.loads(text.decode("utf-8"), parse_constant=refuse)
+
+
+class _Text:
+    """A JSON object whose entries are checked as they are taken."""
+
+    def __init__(self, value: Any, what: str):
+        _demand(isinstance(value, dict), f"Where {what} should be, there is something else.")
+        self.value, self.what = value, what
+
+    def take(self, name: str, fits: Callable[[Any], bool]) -> Any:
+        _demand(name in self.value, f"The entry {name!r} is missing in {self.what}.")
+        value = self.value[name]
+        _demand(fits(value), f"The entry {name!r} of {self.what} makes no sense.")
+        return value
+
+    def only(self, *names: str) -> None:
+        _demand(set(self.value) <= set(names), f"There are unknown entries in {self.what}.")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 53
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e300
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: type(value) is list and all(map(fits, value))
+
+
+def _or_list(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: fits(value) or _list_of(fits)(value)
+
+
+def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or fits(value)
+
+
+def _is_label(value: Any) -> bool:
+    return type(value) in (str, bool, int) or _is_number(value)
+
+
+def _one_of(*values: str) -> Callable[[Any], bool]:
+    return lambda value: type(value) is str and value in values
+
+
+def _is_object(value: Any) -> bool:
+    return type(value) is dict
+
+
+_MODEL: dict[str, Callable[[Any], bool]] = {
+    "layers": lambda value: _is_count(value) and value <= MOST_LAYERS,
+    "inducing": _or_list(_is_count),
+    "widths": _or_none(_or_list(_is_count)),
+    "kernels": _or_list(_is_text),
+    "mean_function": _is_text,
+    "likelihood": _is_text,
+    "precision": _one_of("auto", "float32", "float64"),
+}
+_TRAINING: dict[str, Callable[[Any], bool]] = {
+    "steps": _is_count,
+    "learning_rate": _is_number,
+    "natural_rate": _is_number,
+    "ramp_steps": _is_count,
+    "minibatch": _or_none(_is_count),
+    "samples": _is_count,
+    "decay": lambda value: type(value) is bool,
+    "final_fraction": _is_number,
+    "tolerance": _is_number,
+    "patience": _is_count,
+    "seconds": _or_none(_is_number),
+    "seed": lambda value: type(value) is int and abs(value) < 1 << 63,
+}
+
+
+def _spec(kind: type, rules: dict[str, Callable[[Any], bool]], about: _Text) -> Any:
+    """A specification from its JSON; its own checks have the last word."""
+    about.only(*rules)
+    values = {name: about.take(name, fits) for name, fits in rules.items()}
+    try:
+        return kind(**{n: tuple(v) if type(v) is list else v for n, v in values.items()})
+    except ValueError as error:
+        raise ArchiveError(f"In {about.what}: {error}") from error
+
+
+def _rebuild(about: _Text, members: dict[str, bytes]) -> Archive:
+    """The archive from its description and its arrays."""
+    written = about.take("format", _is_count)
+    _demand(
+        written <= FORMAT,
+        f"This model was saved by a newer version of the library (format {written}; this one "
+        f"reads up to {FORMAT}): update dgp-lab to open it.",
+    )
+    _demand(written == FORMAT, f"There is no format {written} of saved models.")
+    task = about.take("task", _one_of(*get_args(Task)))
+    input_names = tuple(about.take("input_names", _list_of(_is_text)))
+    output_names = tuple(about.take("output_names", _list_of(_is_text)))
+    classes = tuple(about.take("classes", _list_of(_is_label)))
+    spec = _spec(ModelSpec, _MODEL, _Text(about.take("model", _is_object), "the model"))
+    training = _spec(TrainSpec, _TRAINING, _Text(about.take("training", _is_object), "training"))
+    dtype = about.take("dtype", _one_of("float32", "float64"))
+
+    read = _Arrays(members)
+    D, P = len(input_names), len(output_names)
+    _demand(D > 0 and P > 0, "A model needs at least one input and one output.")
+    scaler = Scaler(
+        **{
+            name: read.take(
+                f"scaler/{name}",
+                (P if name.startswith("y") else D,),
+                "bool" if name == "kept" else "float64",
+            )
+            for name in _SCALER
+        }
+    )
+    _demand(
+        bool(scaler.kept.any() and (scaler.x_scale > 0).all() and (scaler.y_scale > 0).all()),
+        "The units of this model are damaged: a scale must be positive.",
+    )
+    if task in ("binary", "multiclass"):
+        fits = P == 1 and (
+            len(classes) == 2 if spec.likelihood == "bernoulli" else len(classes) > 1
+        )
+        _demand(fits, "The classes of this model do not fit its likelihood.")
+    _demand(len({type(c) for c in classes}) < 2, "The classes of this model are not of one kind.")
+    _demand(len(set(classes)) == len(classes), "A class of this model is named twice.")
+    state = _state(spec, dtype, int(scaler.kept.sum()), P, len(classes), read)
+    progress = _progress(_Text(about.take("progress", _is_object), "the progress"), spec, read)
+    _demand(not read.left, "There are unknown parts in this file.")
+    return Archive(
+        model=spec,
+        training=training,
+        scaler=scaler,
+        state=state,
+        progress=progress,
+        task=task,
+        input_names=input_names,
+        output_names=output_names,
+        classes=classes,
+        recipe=about.take("recipe", _or_none(_is_object)),
+        settings=about.take("settings", _or_none(_is_object)),
+        library=about.take("library", _is_text),
+    )
+
+
+class _Arrays:
+    """The file's arrays, each taken by its name, shape and type."""
+
+    def __init__(self, members: dict[str, bytes]):
+        self.left = dict(members)
+
+    def size(self) -> int:
+        return sum(map(len, self.left.values()))
+
+    def take(self, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
+        """An array of finite numbers; a length of None is any."""
+        content = self.left.pop(f"{name}.npy", None)
+        if content is None:
+            raise ArchiveError(f"The part {name} is missing.")
+        member = io.BytesIO(content)
+        _demand(npy.read_magic(member) == (1, 0), f"The part {name} is no array of this format.")
+        found, fortran, kind = npy.read_array_header_1_0(member)
+        fits = len(found) == len(shape) and all(
+            want is None or have == want for have, want in zip(found, shape, strict=True)
+        )
+        _demand(
+            fits and kind == np.dtype(dtype) and not fortran,
+            f"The part {name} has another shape or type than this model's.",
+        )
+        values = content[member.tell() :]
+        _demand(
+            len(values) == math.prod(found) * kind.itemsize, f"The part {name} has been cut off."
+        )
+        array = np.frombuffer(values, kind).reshape(found).copy()
+        # The bound of a step that was undone need not be finite.
+        _demand(
+            name.startswith("history/") or bool(np.isfinite(array).all()),
+            f"The part {name} holds numbers that are not finite.",
+        )
+        return array
+
+
+def _state(
+    spec: ModelSpec, dtype: str, n_inputs: int, n_outputs: int, n_classes: int, read: _Arrays
+) -> TrainState:
+    """The training state: the structure that the specification gives, filled from the arrays."""
+    many = spec.likelihood in ("robust_max", "softmax")
+    widths = (*spec.inner_widths(n_inputs), n_classes if many else n_outputs)
+    entering = (n_inputs, *widths[:-1])
+    n_parts = sum(name.count("+") + name.count("*") + 1 for name in spec.kernel_names)
+    n_numbers = sum(M * M * P for M, P in zip(spec.inducing_counts, widths, strict=True))
+    # Room is made only for a structure that the file is large enough to fill.
+    _demand(
+        n_parts <= len(read.left)
+        and 4 * n_numbers <= read.size()
+        and max(D * P for D, P in zip(entering, widths, strict=True)) <= MOST_WEIGHTS,
+        "This file is smaller than the model that it describes.",
+    )
+    try:
+        model = create_model(
+            replace(spec, precision=dtype), np.zeros((1, n_inputs)), n_outputs, n_classes
+        )
+    except ValueError as error:
+        raise ArchiveError(f"In the model: {error}") from error
+    pattern = create_state(model, jax.random.key(0))
+    leaves = [
+        jnp.asarray(read.take(f"state/{name}", leaf.shape, str(leaf.dtype)))
+        for name, leaf in _named_leaves(pattern).items()
+    ]
+    state: TrainState = jax.tree.unflatten(jax.tree.structure(_plain_key(pattern)), leaves)
+    jitter, caution = float(state.jitter), float(state.caution)
+    _demand(
+        # A hair above, for float32's rounding.
+        0 < jitter <= 1.001 * MOST_JITTER
+        and 0 < caution <= 1
+        and min(int(n) for n in (state.step, state.failures, state.streak)) >= 0,
+        "The training state of this model is damaged.",
+    )
+    return replace(state, key=jax.random.wrap_key_data(state.key))
+
+
+def _progress(about: _Text, spec: ModelSpec, read: _Arrays) -> Progress:
+    about.only("steps", "seconds", "failures", "stopped")
+    fit = read.take("history/fit", (None,), "float64")
+    kl = read.take("history/kl", (len(fit), spec.layers), "float64")
+    return Progress(
+        steps=about.take("steps", _is_count),
+        seconds=about.take("seconds", _is_number),
+        fit=[fit] if len(fit) else [],
+        kl=[kl] if len(fit) else [],
+        failures=about.take("failures", _is_count),
+        stopped=about.take("stopped", _is_text),
+    )

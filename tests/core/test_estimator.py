@@ -1,0 +1,335 @@
+"""The estimators keep scikit-learn's conventions and speak in the user's units."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from dgp_core import DeepGPClassifier, DeepGPRegressor, TrainSpec
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+# Small enough that the checks' many shapes, each of which compiles, take little time.
+TINY = dict(inducing=5, steps=40, learning_rate=0.1, natural_rate=0.5, predict_samples=5)
+DEEP_CHECKS = {
+    "check_fit_idempotent",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_estimators_pickle",
+    "check_dict_unchanged",
+    "check_fit2d_1sample",
+    "check_fit2d_1feature",
+}
+
+
+def checks():
+    """All of scikit-learn's checks with one layer; with two, those that depth could break."""
+    found = []
+    with warnings.catch_warnings():
+        # The estimators do without scikit-learn's base class, which it regrets.
+        warnings.filterwarnings("ignore", ".*does not inherit from", UserWarning)
+        for kind in (DeepGPRegressor, DeepGPClassifier):
+            found += estimator_checks_generator(kind(layers=1, **TINY))
+            deep = estimator_checks_generator(kind(**TINY))
+            found += [(e, check) for e, check in deep if check.func.__name__ in DEEP_CHECKS]
+    return found
+
+
+def named(value):
+    if hasattr(value, "func"):
+        details = ",".join(f"{v}" for v in value.keywords.values())
+        return value.func.__name__ + (f"({details})" if details else "")
+    return f"{type(value).__name__}-{value.layers}"
+
+
+@pytest.mark.parametrize(("estimator", "check"), checks(), ids=named)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def sine(n=40, seed=0, scale=1.0, shift=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 6, (n, 1))
+    return X, (np.sin(X[:, 0]) + 0.05 * rng.normal(size=n)) * scale + shift
+
+
+SMALL = dict(inducing=8, steps=100, learning_rate=0.02, natural_rate=0.5, predict_samples=20)
+GRID = np.linspace(-1, 7, 12)[:, None]
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return DeepGPRegressor(**SMALL).fit(*sine())
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    X, y = sine(60)
+    return DeepGPClassifier(**SMALL).fit(X, np.where(y > 0, "up", "down"))
+
+
+def test_the_library_does_without_scikit_learn():
+    code = "import sys, dgp_core; dgp_core.DeepGPRegressor(); print('sklearn' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+def test_scikit_learn_knows_what_they_are():
+    assert is_regressor(DeepGPRegressor()) and is_classifier(DeepGPClassifier())
+
+
+def test_clone_and_repr():
+    model = DeepGPRegressor(layers=3, kernels=("rbf", "linear", "rbf"), seed=4)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params() and copy is not model
+    assert repr(model) == "DeepGPRegressor(layers=3, kernels=('rbf', 'linear', 'rbf'), seed=4)"
+
+
+def test_defaults_are_the_librarys_recipe():
+    assert DeepGPRegressor()._train_spec() == TrainSpec()
+
+
+def test_pipeline_scores_and_search():
+    X, y = sine()
+    small = DeepGPRegressor(layers=1, **SMALL)
+    scores = cross_val_score(make_pipeline(StandardScaler(), small), X, y, cv=2)
+    assert scores.shape == (2,) and scores.min() > 0.8
+    search = GridSearchCV(small, {"inducing": np.array([2, 8])}, cv=2).fit(X, y)
+    assert search.best_params_ == {"inducing": 8}
+
+
+def test_learns_a_sine_and_knows_what_it_does_not_know(regressor):
+    X, y = sine(30, seed=9)
+    assert regressor.score(X, y) > 0.95
+    mean, sd = regressor.predict(np.array([[3.0], [60.0]]), return_std=True)
+    assert mean.shape == sd.shape == (2,) and sd[1] > 3 * sd[0]
+
+
+def test_the_same_seed_gives_the_same_model(regressor):
+    again = DeepGPRegressor(**SMALL).fit(*sine())
+    np.testing.assert_array_equal(again.predict(GRID), regressor.predict(GRID))
+    np.testing.assert_array_equal(again.bound_, regressor.bound_)
+    other = DeepGPRegressor(**SMALL, seed=1).fit(*sine())
+    assert not np.array_equal(other.predict(GRID), regressor.predict(GRID))
+
+
+def test_units_are_the_users(regressor):
+    """y and x in other units give the same model, said in those units."""
+    X, y = sine()
+    a, b = 250.0, -1e4
+    other = DeepGPRegressor(**SMALL).fit(1e-3 * X + 7, a * y + b)
+    grid = 1e-3 * GRID + 7
+    close = dict(rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(other.predict(grid), a * regressor.predict(GRID) + b, **close)
+    levels = [0.1, 0.5, 0.9]
+    q, own = other.predict_quantiles(grid, levels), regressor.predict_quantiles(GRID, levels)
+    assert q.shape == (3, 12) and (np.diff(q, axis=0) > 0).all()
+    np.testing.assert_allclose(q, a * own + b, **close)
+    np.testing.assert_allclose(
+        other.log_density(1e-3 * X + 7, a * y + b),
+        regressor.log_density(X, y) - np.log(a),
+        atol=1e-4,
+    )
+    f, f_own = other.function_draws(grid, 4), regressor.function_draws(GRID, 4)
+    assert f.shape == (4, 12)
+    np.testing.assert_allclose(f, a * f_own + b, rtol=1e-4, atol=0.1)
+
+
+def test_everything_comes_from_one_mixture(regressor):
+    X, y = sine(15, seed=3)
+    mixture = regressor.predict_mixture(X)
+    assert mixture.means.shape == (20, 15, 1)
+    mean, sd = regressor.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, mixture.mean[:, 0])
+    np.testing.assert_allclose(sd, np.sqrt(mixture.variance[:, 0]))
+    np.testing.assert_allclose(
+        regressor.log_density(X, y), mixture.log_density(y[:, None])[:, 0], atol=1e-8
+    )
+    q = regressor.predict_quantiles(X, [0.2, 0.8])
+    np.testing.assert_allclose(mixture.cdf(q[:, :, None])[1, :, 0], 0.8, atol=1e-6)
+
+
+def test_draws_follow_their_seed(regressor):
+    first = regressor.function_draws(GRID, 3)
+    np.testing.assert_array_equal(first, regressor.function_draws(GRID, 3))
+    np.testing.assert_array_equal(first, regressor.function_draws(GRID, 3, seed=0))
+    assert not np.array_equal(first, regressor.function_draws(GRID, 3, seed=1))
+
+
+def test_layer_views_enter_and_leave_in_the_users_units(regressor):
+    views = regressor.layer_views(GRID, 3)
+    np.testing.assert_allclose(views[0].entering, np.broadcast_to(GRID, (3, 12, 1)), atol=1e-12)
+    np.testing.assert_allclose(views[-1].leaving[:, :, 0], regressor.function_draws(GRID, 3))
+    assert views[0].grid.min() < -1 and views[0].grid.max() > 7
+    assert (np.abs(views[0].inducing - 3) < 4).all()
+
+
+def test_several_outputs_and_data_frames():
+    X, y = sine()
+    frame = pd.DataFrame({"time": X[:, 0], "same": 1.0, "noise": np.cos(9 * X[:, 0])})
+    targets = pd.DataFrame({"up": y, "down": 5 - 2 * y})
+    model = DeepGPRegressor(layers=1, **SMALL).fit(frame, targets)
+    assert model.feature_names_in_.tolist() == ["time", "same", "noise"]
+    assert model.output_names_ == ("up", "down") and model.n_features_in_ == 3
+    assert model.predict(frame).shape == (40, 2)
+    assert model.predict_quantiles(frame, [0.5]).shape == (1, 40, 2)
+    assert model.function_draws(frame, 2).shape == (2, 40, 2)
+    assert model.score(frame, targets) > 0.9
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(frame.to_numpy())
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(frame[["same", "time", "noise"]])
+    with pytest.raises(ValueError, match="unseen at fit time:\n- other\n"):
+        model.predict(frame.rename(columns={"time": "other"}))
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[1.0], [2.0], [3.0]], [4.0, 4.0, 4.0]),
+        ([[1.0, 5.0], [1.0, 5.0], [1.0, 5.0]], [4.0, 6.0, 5.0]),
+        ([[1.0]], [4.0]),
+        ([[0.1]] * 3, [0.1, 0.1, 0.1]),
+    ],
+    ids=["constant target", "constant inputs", "one row", "all constant"],
+)
+def test_little_to_learn_from(X, y):
+    model = DeepGPRegressor(**{**SMALL, "steps": 20}).fit(X, y)
+    mean, sd = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, np.mean(y), atol=1.0)
+    assert np.isfinite(sd).all()
+    assert np.isfinite(model.predict(np.asarray(X) + 1)).all()
+
+
+def test_no_more_inducing_points_than_rows():
+    X = np.repeat(np.arange(5.0), 8)[:, None]
+    model = DeepGPRegressor(layers=1, **{**SMALL, "inducing": 100}).fit(X, np.sin(X[:, 0]))
+    assert model.model_spec_.inducing_counts == (5,)
+    assert model.inducing == 100
+
+
+def test_the_rival_has_one_layer():
+    deep = DeepGPRegressor(3, (10, 20, 30), (2, 1), ("rbf", "linear", "matern32"), seed=5)
+    rival = deep.single_layer()
+    changed = dict(layers=1, inducing=30, widths=None, kernels="matern32")
+    assert rival.get_params() == {**deep.get_params(), **changed}
+    assert not hasattr(rival, "state_")
+
+
+def test_training_goes_on_where_it_stopped():
+    X, y = sine()
+    setting = {**SMALL, "decay": False, "natural_rate": 0.0}
+    whole = DeepGPRegressor(**{**setting, "steps": 60}).fit(X, y)
+    parts = DeepGPRegressor(**{**setting, "steps": 25}).fit(X, y).continue_training(35)
+    np.testing.assert_array_equal(parts.bound_, whole.bound_)
+    np.testing.assert_array_equal(parts.predict(GRID), whole.predict(GRID))
+    assert parts.n_iter_ == 60 and parts.stopped_ == "reached 60 steps"
+
+
+def test_a_copy_that_travels_holds_no_rows(regressor):
+    copy = pickle.loads(pickle.dumps(regressor))
+    np.testing.assert_array_equal(copy.predict(GRID), regressor.predict(GRID))
+    with pytest.raises(ValueError, match="no training rows"):
+        copy.continue_training(5)
+    X, y = sine()
+    more = copy.continue_training(5, X, y)
+    here = clone(regressor).fit(X, y).continue_training(5)
+    np.testing.assert_array_equal(more.predict(GRID), here.predict(GRID))
+
+
+def test_classes_by_their_names(classifier):
+    X = np.linspace(0.3, 5.9, 20)[:, None]
+    assert classifier.classes_.tolist() == ["down", "up"]
+    p = classifier.predict_proba(X)
+    np.testing.assert_allclose(p.sum(1), 1)
+    np.testing.assert_array_equal(classifier.predict(X), classifier.classes_[p.argmax(1)])
+    truth = np.where(np.sin(X[:, 0]) > 0, "up", "down")
+    assert classifier.score(X, truth) >= 0.9
+    np.testing.assert_allclose(
+        np.exp(classifier.log_density(X, truth)), p[np.arange(20), (truth == "up") * 1], atol=1e-8
+    )
+    draws = classifier.function_draws(X, 3)
+    assert draws.shape == (3, 20, 2)
+    np.testing.assert_allclose(draws.sum(2), 1)
+    with pytest.raises(ValueError, match="no class 'sideways'"):
+        classifier.log_density(X[:1], ["sideways"])
+
+
+@pytest.mark.parametrize(("likelihood", "outlier"), [("student_t", True), ("poisson", False)])
+def test_other_noises_have_their_own_quantiles(likelihood, outlier):
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 3, 80)[:, None]
+    rate = np.exp(1 + np.sin(2 * X[:, 0]))
+    y = rng.poisson(rate) if likelihood == "poisson" else rate + 0.1 * rng.standard_t(2.5, 80)
+    model = DeepGPRegressor(layers=1, likelihood=likelihood, **SMALL).fit(X, y)
+    low, middle, high = model.predict_quantiles(X, [0.05, 0.5, 0.95])
+    assert (low <= middle).all() and (middle <= high).all()
+    assert 0.8 < np.mean((low <= y) & (y <= high)) <= 1
+    if likelihood == "poisson":
+        assert (np.concatenate([low, middle, high]) % 1 == 0).all() and low.min() >= 0
+        assert (model.function_draws(X, 2) > 0).all()
+        assert np.corrcoef(model.predict(X), rate)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("message", "settings", "X", "y"),
+    [
+        ("Reshape your data", {}, np.arange(3.0), np.arange(3.0)),
+        ("ragged", {}, [[1.0, 2.0], [3.0]], [1.0, 2.0]),
+        ("NaN or infinity", {}, [[1.0], [np.nan]], [1.0, 2.0]),
+        ("NaN or infinity", {}, [[1.0], [2.0]], [1.0, np.inf]),
+        ("inconsistent numbers", {}, [[1.0], [2.0]], [1.0]),
+        ("too large to be scaled", {}, [[1e308], [-1e308]], [1.0, 2.0]),
+        ("whole numbers from 0", {"likelihood": "poisson"}, [[1.0], [2.0]], [0.5, 1.0]),
+        ("has no likelihood 'bernoulli'", {"likelihood": "bernoulli"}, [[1.0], [2.0]], [0, 1]),
+        ("no kernel 'cubic'", {"kernels": "cubic"}, [[1.0], [2.0]], [0, 1]),
+        ("at least 1 layer", {"layers": 0}, [[1.0], [2.0]], [0, 1]),
+        ("predict_samples must be", {"predict_samples": 0}, [[1.0], [2.0]], [0, 1]),
+        ("positive numbers", {"steps": -1}, [[1.0], [2.0]], [0, 1]),
+    ],
+)
+def test_bad_input_gets_a_sentence(message, settings, X, y):
+    with pytest.raises(ValueError, match=message):
+        DeepGPRegressor(**settings).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("message", "y"),
+    [
+        ("continuous", [0.5, 1.5]),
+        ("1 class only", ["a", "a"]),
+        ("mixes text and numbers", np.array(["a", 1], dtype=object)),
+        ("contains NaN", np.array(["a", None], dtype=object)),
+    ],
+)
+def test_labels_that_are_none(message, y):
+    with pytest.raises(ValueError, match=message):
+        DeepGPClassifier().fit([[1.0], [2.0]], y)
+
+
+def test_unfitted_models_and_unknown_settings():
+    with pytest.raises(AttributeError, match="not fitted yet"):
+        _ = DeepGPRegressor().bound_
+    with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
+        DeepGPRegressor().set_params(depth=3)
+
+
+def test_progress_is_told_on_stderr(capsys):
+    DeepGPRegressor(layers=1, progress=True, **{**SMALL, "seconds": 1e-9}).fit(*sine())
+    told = capsys.readouterr()
+    assert told.out == "" and "reached 1e-09 seconds" in told.err
+
+
+def test_a_hopeless_run_says_so(monkeypatch):
+    monkeypatch.setattr("dgp_core.estimator.HOPELESS", 0)
+    with pytest.warns(UserWarning, match="smaller learning rate"):
+        DeepGPRegressor(layers=1, **{**SMALL, "steps": 1}).fit(*sine())
