@@ -3,9 +3,9 @@
     python -m benchmarks.speed [--json FILE] [--workloads A,B,C]
 
 Adam on every parameter, one sample path a row, float64: A is the paper's profile (10,000 rows,
-100 inducing points, widths 1), B is 8 inputs and 8-wide layers at 1,000 rows, C the classroom's case
-(100 rows, 20 inducing points). `limit_ms` is the time that a step's big products alone take in this
-run, two a layer and output (B×M by M×M going forward, M×B by B×M going back).
+100 inducing points, widths 1), B is 8 inputs and 8-wide layers at 1,000 rows, C the classroom's
+case (100 rows, 20 inducing points). `limit_ms` is the time that a step's big products alone take in
+this run, two a layer and output (B×M by M×M going forward, M×B by B×M going back).
 """
 
 import argparse
@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 
 from benchmarks.report import print_table, write_rows
 from dgp_core.model import ModelSpec, create_model
@@ -29,8 +30,8 @@ WORKLOADS = {
     "C": (100, 1, [(1, 20), (2, 20), (3, 20), (4, 20), (5, 20)], 500),
 }
 
-# The better of GPyTorch 1.15 and GPflux 0.4.5 (TensorFlow 2.21, its best mode; for C a compiled loop
-# of 100 steps), in ms a step, best of three, measured on 2 cores on another day.
+# The better of GPyTorch 1.15 and GPflux 0.4.5 (TensorFlow 2.21, its best mode; for C a compiled
+# loop of 100 steps), in ms a step, best of three, measured on 2 cores on another day.
 BEST_PEER = {
     ("A", 1, 100): 40,
     ("A", 2, 100): 72,
@@ -81,11 +82,12 @@ def compile_seconds(state, rows: Rows, spec: TrainSpec) -> tuple[float, float]:
 
     with TemporaryDirectory() as folder:
         cold = first_call()
+        compilation_cache.reset_cache()
         jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         first_call()
         warm = first_call()
         jax.config.update("jax_compilation_cache_dir", None)
+        compilation_cache.reset_cache()
     return cold, warm
 
 

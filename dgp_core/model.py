@@ -221,13 +221,10 @@ def propagate(
 
 
 def path_draws(key: jax.Array, model: DeepGP, n_rows: int) -> list[jax.Array]:
-    """ε of every inner layer (n_rows, P), each from a key of its own."""
-    inner = model.layers[:-1]
-    keys = jax.random.split(key, len(inner))
-    return [
-        jax.random.normal(k, (n_rows, layer.q_mean.shape[1]), layer.q_mean.dtype)
-        for k, layer in zip(keys, inner, strict=True)
-    ]
+    """ε of every inner layer (n_rows, P): independent columns of one draw."""
+    widths = [layer.q_mean.shape[1] for layer in model.layers[:-1]]
+    draws = jax.random.normal(key, (n_rows, sum(widths)), model.layers[0].q_mean.dtype)
+    return jnp.split(draws, np.cumsum(widths)[:-1], 1) if widths else []
 
 
 def expected_log_likelihood(

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
+from jax.flatten_util import ravel_pytree
 
 from dgp_core.layers import factorise, kl_from_prior
 from dgp_core.model import JITTER, Bound, DeepGP, scaled_fit
@@ -46,6 +47,7 @@ class TrainState:
 
     model: DeepGP
     adam: optax.OptState
+    """Of all parameters in one vector: a few long operations instead of many short ones."""
     key: jax.Array
     """The run's key; step t uses fold_in(key, t), so that chunks of any length give one run."""
     step: jax.Array
@@ -64,7 +66,7 @@ def create_state(model: DeepGP, key: jax.Array) -> TrainState:
     zero = jnp.zeros((), jnp.int64)
     return TrainState(
         model=model,
-        adam=ADAM.init(model),  # pyright: ignore[reportArgumentType]
+        adam=ADAM.init(ravel_pytree(model)[0]),
         key=key,
         step=zero,
         jitter=jnp.asarray(JITTER, dtype),
@@ -150,34 +152,33 @@ def train_step(
         model, X, Y, weight, key, n_data, n_samples, state.jitter, natural
     )
     learning_rate, natural_rate = rates_at(rates, state.step)
-    updates, adam = ADAM.update(gradient, state.adam)  # pyright: ignore[reportArgumentType]
-    eta = (learning_rate * state.caution).astype(state.jitter.dtype)
-    new: DeepGP = jax.tree.map(lambda p, u: p + eta * u, model, updates)
+    before, unravel = ravel_pytree(model)
+    updates, adam = ADAM.update(ravel_pytree(gradient)[0], state.adam)
+    after = before + (learning_rate * state.caution).astype(before.dtype) * updates
     if G is not None:
         last, slope = model.layers[-1], gradient.layers[-1].q_mean
-        gamma = (natural_rate * state.caution).astype(state.jitter.dtype)
+        gamma = (natural_rate * state.caution).astype(before.dtype)
         m, C = natural_step(last.q_mean, last.factor, slope, G, gamma)
-        moved = replace(new.layers[-1], q_mean=m, q_factor=C)
-        new = replace(new, layers=(*new.layers[:-1], moved))
+        moved = unravel(after)
+        layers = (*moved.layers[:-1], replace(moved.layers[-1], q_mean=m, q_factor=C))
+        after = ravel_pytree(replace(moved, layers=layers))[0]
 
-    # One NaN or infinity anywhere makes this sum one: in a parameter, or in Adam's squares, where
-    # it would hold that parameter still for good (0 · ∞ is NaN).
-    squares = jax.tree.leaves(adam.nu)  # pyright: ignore[reportAttributeAccessIssue]
-    leaves = zip(jax.tree.leaves(new), squares, strict=True)
-    good = jnp.isfinite(sum((jnp.sum(leaf + 0 * v) for leaf, v in leaves), parts.value))
-
-    def keep(after, before):
-        return jax.tree.map(lambda a, b: jnp.where(good, a, b), after, before)
-
-    more, most = 10 * state.jitter, jnp.asarray(MOST_JITTER, state.jitter.dtype)
-    less, least = 0.9 * state.jitter, jnp.asarray(JITTER, state.jitter.dtype)
+    # One NaN or infinity anywhere makes this sum one (0 · ∞ is NaN): in a parameter, or in Adam's
+    # squares, where it would hold that parameter still for good.
+    squares = adam.nu  # pyright: ignore[reportAttributeAccessIssue]
+    good = jnp.isfinite(parts.value + jnp.sum(after + 0 * squares))
     failed = 1 - good.astype(jnp.int64)
+
+    def keep(new, old):
+        return jax.tree.map(lambda a, b: jnp.where(good, a, b), new, old)
+
+    more, less = 10 * state.jitter, 0.9 * state.jitter
     return TrainState(
-        model=keep(new, model),
+        model=unravel(keep(after, before)),
         adam=keep(adam, state.adam),
         key=state.key,
         step=state.step + 1,
-        jitter=jnp.where(good, jnp.maximum(less, least), jnp.minimum(more, most)),
+        jitter=jnp.where(good, jnp.maximum(less, JITTER), jnp.minimum(more, MOST_JITTER)),
         caution=jnp.where(
             good,
             jnp.minimum(1.05 * state.caution, 1.0),

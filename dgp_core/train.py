@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.flatten_util import ravel_pytree
 
 from dgp_core.model import Bound, DeepGP
 from dgp_core.optimise import Rates, TrainState, create_state, train_step
@@ -123,15 +124,20 @@ def _chunk(state, rows: Rows, n_data, n_steps, rates, *, minibatch, samples, nat
     L = len(state.model.layers)
     dtype = state.jitter.dtype
     record = Bound(jnp.zeros(LONGEST_CHUNK, dtype), jnp.zeros((LONGEST_CHUNK, L), dtype))
+    theta, unravel = ravel_pytree(state.model)
 
     def body(i, carry):
-        state, record = carry
+        state, theta, record = carry
+        state = replace(state, model=unravel(theta))
         key_rows, key_bound = jax.random.split(jax.random.fold_in(state.key, state.step))
         batch = rows.batch(key_rows, minibatch)
         state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural)
-        return state, jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)
+        record = jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)
+        return replace(state, model=None), ravel_pytree(state.model)[0], record
 
-    return lax.fori_loop(0, n_steps, body, (state, record))
+    start = (replace(state, model=None), theta, record)
+    state, theta, record = lax.fori_loop(0, n_steps, body, start)
+    return replace(state, model=unravel(theta)), record
 
 
 def train_chunk(

@@ -1,0 +1,1 @@
+"""Training in the background, for many people at once; pages only ask."""

@@ -1,0 +1,366 @@
+"""One live run: a deep model and its single-layer rival, trained together, chunk by chunk.
+
+A worker calls `advance`, one at a time; anybody else only reads `latest`, `history` and `record`,
+or leaves a wish (`play`, `pause`, `step`, …) that the next turn grants.
+"""
+
+import threading
+import time
+from array import array
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dgp_core.data import Dataset, Scaler
+from dgp_core.model import Bound, DeepGP, ModelSpec, create_model
+from dgp_core.optimise import TrainState, create_state
+from dgp_core.train import HOPELESS, LONGEST_CHUNK, Rows, TrainSpec, converged, train_chunk
+
+TURN_SECONDS = 0.05
+"""What a chunk should take."""
+
+HISTORY_BYTES = 32 * 2**20
+"""Snapshots kept for the slider, both models' parameters together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A moment of a run: parameters as numpy, never pictures, so that any page can draw it."""
+
+    step: int
+    seconds: float
+    """Spent in training so far."""
+    deep: DeepGP
+    rival: DeepGP
+    deep_bound: Bound
+    """Of the last step before this moment; NaN before the first."""
+    rival_bound: Bound
+    failures: int
+    """Steps undone so far, in both models."""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.deep, self.rival)))
+
+
+class BoundRecord:
+    """The bound at every step so far, whole."""
+
+    def __init__(self, n_layers: int):
+        self._n_layers = n_layers
+        self._fit, self._kl = array("d"), array("d")
+
+    def __len__(self) -> int:
+        return len(self._fit)
+
+    def append(self, bound: Bound) -> None:
+        self._fit.extend(np.asarray(bound.fit, np.float64))
+        self._kl.extend(np.asarray(bound.kl, np.float64).ravel())
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """The fit (T,) and the KL of each layer (T, L)."""
+        fit = np.array(self._fit)
+        return fit, np.array(self._kl)[: len(fit) * self._n_layers].reshape(-1, self._n_layers)
+
+    def tail(self) -> Bound:
+        """The last step's bound; NaN before the first."""
+        if not len(self):
+            return Bound(np.float64(np.nan), np.full(self._n_layers, np.nan))  # pyright: ignore
+        return Bound(np.float64(self._fit[-1]), np.array(self._kl[-self._n_layers :]))  # pyright: ignore
+
+    def latest(self, n: int) -> np.ndarray:
+        """The bound at the last n steps."""
+        fit = np.array(self._fit[-n:])
+        kl = np.array(self._kl[-n * self._n_layers :]).reshape(len(fit), self._n_layers)
+        return fit - kl.sum(1)
+
+
+class Run:
+    """A deep model and its rival: the same rows, the same seed, as many inducing points.
+
+    Everything that changes is behind one lock; training itself goes on outside of it.
+    """
+
+    def __init__(self, dataset: Dataset, model: ModelSpec, train: TrainSpec):
+        self.dataset = dataset
+        self.scaler = Scaler.fit(dataset)
+        self.model, self.train = model, train
+        self._lock = threading.Lock()
+        self._starts: tuple[TrainState, TrainState] | None = None
+        self._states: tuple[TrainState, TrainState] | None = None
+        self._rows: Rows | None = None
+        self._chunk = 1
+        self._due = 0.0
+        self._playing = True
+        self._wanted_steps = 0
+        self._speed: float | None = None
+        self._edits: list = []
+        self._epoch = 0
+        self._seconds = 0.0
+        self._latest: Snapshot | None = None
+        self._history: list[Snapshot] = []
+        self._records = self._empty_records()
+        self.status = "waiting"
+        """waiting, compiling, ready, finished or failed; a run that is ready plays or is paused."""
+        self.reason = ""
+        """Why the run finished or failed, in words."""
+
+    # What anybody may ask.
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """The newest moment; None until the start values are there."""
+        return self._latest
+
+    @property
+    def playing(self) -> bool:
+        return self._playing
+
+    @property
+    def speed(self) -> float | None:
+        """Steps a second in slow motion; None is as fast as it goes."""
+        return self._speed
+
+    def history(self) -> tuple[Snapshot, ...]:
+        """Moments for the slider, the first and the newest among them, early ones densest."""
+        with self._lock:
+            return tuple(self._history)
+
+    def at(self, step: int) -> Snapshot | None:
+        """The kept moment that is nearest to a step."""
+        return min(self.history(), key=lambda s: abs(s.step - step), default=None)
+
+    def record(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """The bound's parts at every step, of the deep model and of its rival: fit and KL."""
+        with self._lock:
+            deep, rival = self._records
+            return deep.arrays(), rival.arrays()
+
+    # What whoever started the run may wish.
+
+    def play(self) -> None:
+        with self._lock:
+            self._playing = True
+
+    def pause(self) -> None:
+        with self._lock:
+            self._playing = False
+
+    def step(self, n: int = 1) -> None:
+        """A few gradient steps, then a pause."""
+        with self._lock:
+            self._playing = False
+            self._wanted_steps = min(self._wanted_steps + n, LONGEST_CHUNK)
+
+    def set_speed(self, steps_per_second: float | None) -> None:
+        """Slow motion; None is as fast as it goes."""
+        if steps_per_second is not None and not 0.1 <= steps_per_second <= 1000:
+            raise ValueError("Slow motion goes from 0.1 to 1,000 steps a second.")
+        with self._lock:
+            self._speed = steps_per_second
+
+    def set_rates(
+        self, learning_rate: float | None = None, natural_rate: float | None = None
+    ) -> None:
+        """Other rates from the next turn on, without a restart.
+
+        Natural gradients cannot be switched on or off under way: that is another step to compile.
+        """
+        changes = {"learning_rate": learning_rate, "natural_rate": natural_rate}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        with self._lock:
+            train = replace(self.train, **changes)
+            if train.natural != self.train.natural:
+                raise ValueError(
+                    "Natural gradients are switched on or off by a new run, not under way."
+                )
+            self.train = train
+
+    def move_inducing(self, layer: int, index: int, position: np.ndarray) -> None:
+        """Puts one inducing input of the deep model somewhere else (standard units)."""
+        with self._lock:
+            self._edits.append((layer, index, np.asarray(position, np.float64)))
+
+    def reset(self, seed: int | None = None) -> None:
+        """Back to the start: of the same seed, so that the same run follows, or of another."""
+        with self._lock:
+            if seed is not None and seed != self.train.seed:
+                self.train = replace(self.train, seed=seed)
+                self._starts = None
+            self._epoch += 1
+            self._states = None
+            self._edits.clear()
+            if self.status in ("finished", "failed"):
+                self.status, self.reason = "ready", ""
+
+    # What a worker does.
+
+    def wants_turn(self, now: float) -> bool:
+        """Whether there is anything to do now."""
+        if self.status != "ready":
+            return False
+        wish = self._states is None or self._wanted_steps > 0 or bool(self._edits)
+        return wish or (self._playing and now >= self._due)
+
+    def due(self) -> float:
+        """When a run in slow motion wants its next turn."""
+        return self._due
+
+    def prepare(self) -> None:
+        """Start values and compilation, away from those who train: no step is taken."""
+        try:
+            self.status = "compiling"
+            starts = self._make_starts()
+            for state in self._distinct(starts):
+                assert self._rows is not None
+                jax.block_until_ready(train_chunk(state, self._rows, self.train, 0)[0])
+            self.status = "ready"
+        except Exception as error:
+            self._fail(error)
+
+    def advance(self) -> None:
+        """One turn: grants what was wished, trains a chunk, publishes a moment."""
+        try:
+            self._advance()
+        except Exception as error:
+            self._fail(error)
+
+    def _advance(self) -> None:
+        with self._lock:
+            epoch, train, states = self._epoch, self.train, self._states
+            edits, self._edits = self._edits, []
+            wanted = self._wanted_steps
+            playing = self._playing
+        starts = self._make_starts()
+        assert self._rows is not None
+        if states is None:
+            with self._lock:
+                if epoch == self._epoch:
+                    self._states, self._seconds = starts, 0.0
+                    self._records, self._history = self._empty_records(), []
+                    self._publish(starts)
+            return
+        if edits:
+            states = self._edited(states, edits)
+
+        n = wanted or (self._chunk if playing else 0)
+        speed = None if wanted else self._speed
+        if speed is not None and playing:
+            n = max(1, min(n, round(speed * TURN_SECONDS)))
+        n = min(n, train.steps - int(states[0].step))
+        began = time.perf_counter()
+        bounds = []
+        if n > 0:
+            trained = []
+            for state in self._distinct(states):
+                state, bound = train_chunk(state, self._rows, train, n)
+                trained.append(state)
+                bounds.append(bound)
+            states = (trained[0], trained[-1])
+        taken = time.perf_counter() - began
+
+        with self._lock:
+            if epoch != self._epoch:  # reset meanwhile: this chunk never was
+                return
+            self._states = states
+            self._seconds += taken
+            self._wanted_steps = max(0, self._wanted_steps - n) if wanted else self._wanted_steps
+            if n > 0:
+                self._records[0].append(bounds[0])
+                self._records[1].append(bounds[-1])
+                if speed is None and not wanted:
+                    self._chunk = _next_chunk(n, taken)
+                self._due = time.monotonic() + (n / speed if speed is not None else 0.0)
+            self._publish(states)
+            self._finish_if_over(states, train)
+
+    def _finish_if_over(self, states, train: TrainSpec) -> None:
+        step, n = int(states[0].step), len(self.dataset)
+        if max(int(state.streak) for state in states) >= HOPELESS:
+            self.status = "failed"
+            self.reason = (
+                f"{HOPELESS} steps in a row ended in numbers that are not finite. The model shown "
+                "is the last good one. Try a smaller learning rate, or another seed."
+            )
+        elif step >= train.steps:
+            self.status, self.reason = "finished", f"Reached the limit of {train.steps:,} steps."
+        elif train.tolerance > 0 and all(
+            converged(record.latest(2 * train.patience), train, n) for record in self._records
+        ):
+            self.status = "finished"
+            self.reason = f"Converged: both bounds have levelled off at step {step:,}."
+
+    def _make_starts(self) -> tuple[TrainState, TrainState]:
+        if self._starts is not None:
+            return self._starts
+        data, seed = self.scaler(self.dataset), self.train.seed
+        dtype = self.model.dtype
+        rows = Rows.create(data.X, data.Y, self.train.minibatch, dtype, seed)
+        specs = [self.model] + ([self.model.single_layer()] if self.model.layers > 1 else [])
+        states = []
+        for spec in specs:
+            start = create_model(spec, data.X, data.Y.shape[1], max(2, len(data.classes)), seed)
+            states.append(create_state(start, jax.random.key(seed)))
+        self._rows = rows
+        self._starts = (states[0], states[-1])
+        return self._starts
+
+    def _distinct(self, states: tuple[TrainState, TrainState]) -> tuple[TrainState, ...]:
+        """Both states, or the one that serves as both where the model has a single layer."""
+        return states if self.model.layers > 1 else states[:1]
+
+    def _edited(self, states, edits):
+        deep, rival = states
+        layers = list(deep.model.layers)
+        for layer, index, position in edits:
+            Z = layers[layer].inducing
+            moved = Z.at[index].set(jnp.asarray(position, Z.dtype))
+            layers[layer] = replace(layers[layer], inducing=moved)
+        edited = replace(deep, model=replace(deep.model, layers=tuple(layers)))
+        return (edited, rival if self.model.layers > 1 else edited)
+
+    def _publish(self, states) -> None:
+        deep, rival = states
+        snapshot = Snapshot(
+            step=int(deep.step),
+            seconds=self._seconds,
+            deep=jax.tree.map(np.asarray, deep.model),
+            rival=jax.tree.map(np.asarray, rival.model),
+            deep_bound=self._records[0].tail(),
+            rival_bound=self._records[1].tail(),
+            failures=sum(int(state.failures) for state in self._distinct(states)),
+        )
+        self._latest = snapshot
+        if self._history and self._history[-1].step == snapshot.step:
+            self._history[-1] = snapshot
+        else:
+            self._history.append(snapshot)
+        thin(self._history, max(3, HISTORY_BYTES // max(1, snapshot.nbytes)))
+
+    def _empty_records(self) -> tuple[BoundRecord, BoundRecord]:
+        return BoundRecord(self.model.layers), BoundRecord(1)
+
+    def _fail(self, error: Exception) -> None:
+        self.status = "failed"
+        self.reason = (
+            f"This run could not go on ({type(error).__name__}). Reset it, or change its settings."
+        )
+
+
+def _next_chunk(n: int, seconds: float) -> int:
+    """Steps for the next turn, so that it takes about TURN_SECONDS; never a leap."""
+    ratio = TURN_SECONDS / max(seconds, 1e-6)
+    return int(min(LONGEST_CHUNK, max(1, n * min(2.0, max(0.5, ratio)))))
+
+
+def thin(history: list[Snapshot], most: int) -> None:
+    """Drops moments until `most` are left: each time the one most crowded in log time.
+
+    Early moments, when most happens, thus stay dense; the first and the last always stay.
+    """
+    while len(history) > most:
+        steps = np.log1p([snapshot.step for snapshot in history])
+        closest = int(np.argmin(steps[2:] - steps[:-2])) + 1
+        del history[closest]
