@@ -154,7 +154,7 @@ def train_step(
     learning_rate, natural_rate = rates_at(rates, state.step)
     before, unravel = ravel_pytree(model)
     updates, adam = ADAM.update(ravel_pytree(gradient)[0], state.adam)
-    after = before + (learning_rate * state.caution).astype(before.dtype) * updates
+    after = before + (learning_rate * state.caution).astype(before.dtype) * jnp.asarray(updates)
     if G is not None:
         last, slope = model.layers[-1], gradient.layers[-1].q_mean
         gamma = (natural_rate * state.caution).astype(before.dtype)
