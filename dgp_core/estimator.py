@@ -609,7 +609,7 @@ class DeepGPRegressor(_DeepGP):
         X = self._inputs(X, fitting=True)
         task = self._task()
         Y = self._outputs(y, len(X))
-        self._vector_output = np.ndim(y) == 1
+        self._vector_output = self._array(y).ndim == 1
         self.output_names_ = tuple(names or (f"y{i}" for i in range(Y.shape[1])))
         return self._fit(X, Y, task, self.likelihood or for_task(task), 0)
 
