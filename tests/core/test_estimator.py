@@ -21,11 +21,8 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 # Small enough that the checks' many shapes, each of which compiles, take little time.
 TINY = dict(inducing=5, steps=40, learning_rate=0.1, natural_rate=0.5, predict_samples=5)
 DEEP_CHECKS = {
-    "check_fit_idempotent",
     "check_methods_sample_order_invariance",
     "check_methods_subset_invariance",
-    "check_estimators_pickle",
-    "check_dict_unchanged",
     "check_fit2d_1sample",
     "check_fit2d_1feature",
 }
@@ -264,8 +261,8 @@ def test_classes_by_their_names(classifier):
         classifier.log_density(X[:1], ["sideways"])
 
 
-@pytest.mark.parametrize(("likelihood", "outlier"), [("student_t", True), ("poisson", False)])
-def test_other_noises_have_their_own_quantiles(likelihood, outlier):
+@pytest.mark.parametrize("likelihood", ["student_t", "poisson"])
+def test_other_noises_have_their_own_quantiles(likelihood):
     rng = np.random.default_rng(0)
     X = np.linspace(0, 3, 80)[:, None]
     rate = np.exp(1 + np.sin(2 * X[:, 0]))
