@@ -109,6 +109,15 @@ inverse_cholesky.defvjp(_inverse_cholesky_forward, _inverse_cholesky_backward)
 
 
 @jax.custom_vjp
+def self_product(R: jax.Array) -> jax.Array:
+    """RᵀR for every R (P, M, M), for use where its cotangent is symmetric: ∂R = 2 R Q̄."""
+    return R.mT @ R
+
+
+self_product.defvjp(lambda R: (R.mT @ R, R), lambda R, Q_bar: (2 * (R @ Q_bar),))
+
+
+@jax.custom_vjp
 def quadratic_form(K: jax.Array, Q: jax.Array) -> jax.Array:
     """k_xᵀ Q_p k_x for every row of K (B, M) and every symmetric Q_p of Q (P, M, M): (B, P)."""
     return _quadratic_form_forward(K, Q)[0]
@@ -116,8 +125,7 @@ def quadratic_form(K: jax.Array, Q: jax.Array) -> jax.Array:
 
 def _quadratic_form_forward(K, Q):
     T = [K @ Qp for Qp in Q]  # P products (B, M)
-    ones = jnp.ones((K.shape[1], 1), K.dtype)  # a row sum as a product: XLA's own is slower
-    return jnp.concatenate([(Tp * K) @ ones for Tp in T], 1), (K, T)
+    return jnp.stack([jnp.sum(Tp * K, 1) for Tp in T], 1), (K, T)
 
 
 def _quadratic_form_backward(residuals, g):
@@ -153,8 +161,10 @@ def factorise(
         factor = layer.factor if covariance is None else jnp.linalg.cholesky(covariance)
         return Factors(*common, layer.q_mean, factor, jnp.linalg.cholesky(K))
     inverse = inverse_cholesky(K)
-    S = layer.covariance if covariance is None else covariance
-    Q = inverse.T @ (S - jnp.eye(len(K), dtype=K.dtype)[None]) @ inverse
+    if covariance is None:  # Q = (CᵀL⁻¹)ᵀ(CᵀL⁻¹) − L⁻ᵀL⁻¹
+        Q = self_product(layer.factor.mT @ inverse) - self_product(inverse)[None]
+    else:
+        Q = inverse.T @ (covariance - jnp.eye(len(K), dtype=K.dtype)[None]) @ inverse
     return Factors(*common, inverse.T @ layer.q_mean, Q, None)
 
 

@@ -1,0 +1,94 @@
+"""A classroom of live runs: how often each one's picture could move, and what sharing costs.
+
+    python -m benchmarks.classroom --runs 1,10,30 --seconds 30 [--json FILE]
+
+Every run is a two-layer model and its rival on the step toy, watched all the time. The total of
+their steps is held against a bare loop of `train_chunk` over both models, in the same process.
+"""
+
+import argparse
+import resource
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from benchmarks.report import print_table, write_rows
+from datasets import catalogue
+from dgp_core.live.run import Run
+from dgp_core.live.workshop import Workshop
+from dgp_core.model import ModelSpec
+from dgp_core.train import TrainSpec, train_chunk
+
+MODEL = ModelSpec(layers=2, inducing=25)
+TRAIN = TrainSpec(steps=10_000_000, minibatch=None, decay=False)
+
+
+def bare_loop(seconds: float) -> float:
+    """Steps a second of a deep model and its rival without a workshop around them."""
+    run = Run(catalogue.load("step"), MODEL, TRAIN)
+    run.prepare()
+    states, rows = list(run._make_starts()), run._rows
+    assert rows is not None
+    chunk, done, start = 50, 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for i, state in enumerate(states):
+            states[i], _ = train_chunk(state, rows, TRAIN, chunk)
+        done += chunk
+    jax.block_until_ready(states)
+    return done / (time.perf_counter() - start)
+
+
+def measure(n_runs: int, seconds: float, alone: float) -> dict:
+    """One row: n runs at once, each watched by one person."""
+    workshop = Workshop()
+    seeds = range(n_runs)
+    runs = []
+    for seed in seeds:
+        data = catalogue.load("step", seed=seed)
+        runs.append(workshop.start(data, MODEL, TrainSpec(**{**vars(TRAIN), "seed": seed}))[0])
+    while any(workshop.watch(i).latest is None for i in runs):
+        time.sleep(0.01)
+
+    seen = {i: {workshop.watch(i).latest.step} for i in runs}
+    first = {i: workshop.watch(i).latest.step for i in runs}
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for i in runs:
+            seen[i].add(workshop.watch(i).latest.step)
+        time.sleep(0.01)
+    taken = time.perf_counter() - start
+    steps = sum(workshop.watch(i).latest.step - first[i] for i in runs)
+    workshop.stop()
+
+    frames = np.array([len(seen[i]) - 1 for i in runs]) / taken
+    shares = np.array([len(seen[i]) for i in runs])
+    return {
+        "runs": n_runs,
+        "snapshots_per_s_least": round(float(frames.min()), 2),
+        "snapshots_per_s_median": round(float(np.median(frames)), 2),
+        "steps_per_s_total": round(steps / taken, 1),
+        "steps_per_s_bare": round(alone, 1),
+        "kept": round(steps / taken / alone, 3),
+        "aim": 0.8 if n_runs == 1 else 0.6,
+        "least_share_of_mean": round(float(shares.min() / shares.mean()), 3),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="benchmarks.classroom")
+    parser.add_argument("--runs", default="1,10,30")
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--json", type=Path, help="write the rows to a file")
+    options = parser.parse_args()
+    alone = bare_loop(min(10.0, options.seconds))
+    rows = [measure(int(n), options.seconds, alone) for n in options.runs.split(",")]
+    print_table(rows)
+    if options.json:
+        write_rows(options.json, rows)
+
+
+if __name__ == "__main__":
+    main()

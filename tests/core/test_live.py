@@ -1,0 +1,309 @@
+"""Live runs: fair, isolated, replayable, and gone when nobody wants them."""
+
+import gc
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+from dgp_core.data import Dataset
+from dgp_core.live import workshop as workshop_module
+from dgp_core.live.run import BoundRecord, Run, Snapshot, thin
+from dgp_core.live.workshop import GONE_SECONDS, IDLE_SECONDS, Workshop, WorkshopError
+from dgp_core.model import Bound, ModelSpec
+from dgp_core.train import TrainSpec
+
+MODEL = ModelSpec(layers=2, inducing=8)
+TRAIN = TrainSpec(steps=1_000_000, minibatch=None, decay=False)
+
+
+def step_data(seed: int = 0, n: int = 40) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = np.sort(rng.uniform(-2, 2, (n, 1)), 0)
+    Y = np.sign(X) + 0.05 * rng.standard_normal(X.shape)
+    return Dataset("step", X, Y, ("x",), ("y",))
+
+
+def until(condition, seconds: float = 120.0):
+    """Waits for a condition, and fails with it where it never comes."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the condition never came true"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def workshop():
+    shop = Workshop()
+    yield shop
+    shop.stop()
+
+
+def same(a: Snapshot, b: Snapshot) -> bool:
+    import jax
+
+    leaves = zip(
+        jax.tree.leaves((a.deep, a.rival)), jax.tree.leaves((b.deep, b.rival)), strict=True
+    )
+    return a.step == b.step and all(np.array_equal(x, y) for x, y in leaves)
+
+
+def advanced(run: Run, chunks: list[int]) -> Snapshot:
+    """A prepared run after chunks of these lengths."""
+    for n in chunks:
+        run.step(n)
+        run.advance()
+    assert run.latest is not None
+    return run.latest
+
+
+@pytest.fixture(scope="module")
+def ready_run() -> Run:
+    run = Run(step_data(), MODEL, TRAIN)
+    run.prepare()
+    assert run.status == "ready"
+    run.advance()
+    return run
+
+
+def test_a_run_starts_at_step_zero_with_both_models():
+    run = Run(step_data(), MODEL, TRAIN)
+    run.prepare()
+    run.advance()
+    snapshot = run.latest
+    assert snapshot is not None and snapshot.step == 0
+    assert len(snapshot.deep.layers) == 2 and len(snapshot.rival.layers) == 1
+    assert snapshot.deep.layers[-1].inducing.shape == snapshot.rival.layers[0].inducing.shape
+    assert np.isnan(snapshot.deep_bound.fit)
+
+
+def test_reset_replays_bit_for_bit_whatever_the_chunks(ready_run):
+    ready_run.reset()
+    ready_run.advance()
+    first = advanced(ready_run, [7, 3, 15])
+    bounds = ready_run.record()
+    ready_run.reset()
+    ready_run.advance()
+    assert ready_run.latest.step == 0 and len(ready_run.record()[0][0]) == 0
+    again = advanced(ready_run, [1, 20, 4])
+    assert same(first, again)
+    for before, after in zip(bounds, ready_run.record(), strict=True):
+        assert np.array_equal(before[0], after[0]) and np.array_equal(before[1], after[1])
+
+
+def test_another_seed_is_another_run(ready_run):
+    ready_run.reset(seed=0)
+    ready_run.advance()
+    first = advanced(ready_run, [10])
+    ready_run.reset(seed=5)
+    ready_run.advance()
+    other = advanced(ready_run, [10])
+    assert not same(first, other)
+    ready_run.reset(seed=0)
+    ready_run.advance()
+    assert same(first, advanced(ready_run, [10]))
+
+
+def test_one_step_is_one_gradient_step_and_a_pause(ready_run):
+    ready_run.reset()
+    ready_run.advance()
+    ready_run.step()
+    ready_run.advance()
+    assert ready_run.latest.step == 1 and not ready_run.playing
+    assert not ready_run.wants_turn(time.monotonic())
+
+
+def test_the_learning_rate_changes_under_way(ready_run):
+    ready_run.reset()
+    ready_run.advance()
+    start = advanced(ready_run, [5])
+    ready_run.set_rates(learning_rate=0.0)
+    ready_run.set_rates(natural_rate=1e-300)
+    frozen = advanced(ready_run, [5])
+    ready_run.set_rates(learning_rate=TRAIN.learning_rate, natural_rate=TRAIN.natural_rate)
+    assert np.array_equal(start.deep.layers[0].inducing, frozen.deep.layers[0].inducing)
+    moved = advanced(ready_run, [5])
+    assert not np.array_equal(frozen.deep.layers[0].inducing, moved.deep.layers[0].inducing)
+    with pytest.raises(ValueError, match="switched on or off"):
+        ready_run.set_rates(natural_rate=0.0)
+
+
+def test_a_moved_inducing_point_stays_where_it_was_put(ready_run):
+    ready_run.reset()
+    ready_run.advance()
+    ready_run.pause()
+    ready_run.move_inducing(0, 3, np.array([1.25]))
+    assert ready_run.wants_turn(time.monotonic())
+    ready_run.advance()
+    assert ready_run.latest.deep.layers[0].inducing[3, 0] == 1.25 and ready_run.latest.step == 0
+
+
+def test_a_run_ends_at_its_limit_and_says_so():
+    run = Run(step_data(), MODEL, TrainSpec(steps=12, minibatch=None))
+    run.prepare()
+    while run.status == "ready":
+        run.advance()
+    assert run.status == "finished" and run.latest.step == 12 and "12 steps" in run.reason
+
+
+def test_convergence_ends_a_run_with_its_reason():
+    spec = TrainSpec(steps=100_000, minibatch=None, tolerance=1e3, patience=10)
+    run = Run(step_data(), MODEL, spec)
+    run.prepare()
+    while run.status == "ready":
+        run.advance()
+    assert run.status == "finished" and "levelled off" in run.reason and run.latest.step < 10_000
+
+
+def test_a_run_that_fails_says_why_and_harms_no_other(workshop):
+    wild = TrainSpec(steps=100_000, minibatch=None, decay=False, learning_rate=1e300)
+    good, _ = workshop.start(step_data(), MODEL, TRAIN)
+    bad, _ = workshop.start(step_data(), MODEL, wild)
+    until(lambda: workshop.watch(bad).status == "failed")
+    assert "smaller learning rate" in workshop.watch(bad).reason
+    leaves = [layer.q_mean for layer in workshop.watch(bad).latest.deep.layers]
+    assert all(np.isfinite(leaf).all() for leaf in leaves)
+    step = workshop.watch(good).latest.step if workshop.watch(good).latest else 0
+    until(
+        lambda: workshop.watch(good).latest is not None and workshop.watch(good).latest.step > step
+    )
+
+
+def test_ten_runs_get_equal_shares(workshop):
+    ids = [workshop.start(step_data(seed), MODEL, TRAIN)[0] for seed in range(10)]
+    until(lambda: all(workshop.watch(i).latest is not None for i in ids))
+    start = {i: workshop.watch(i).latest.seconds for i in ids}
+
+    def trained():
+        return np.array([workshop.watch(i).latest.seconds - start[i] for i in ids])
+
+    until(lambda: trained().mean() > 1.0)
+    shares = trained() / trained().mean()
+    assert shares.min() > 0.8 and shares.max() < 1.2
+
+
+def test_only_the_owner_controls_and_anybody_watches(workshop):
+    run_id, owner = workshop.start(step_data(), MODEL, TRAIN)
+    assert workshop.control(run_id, owner) is workshop.watch(run_id)
+    with pytest.raises(WorkshopError, match="somebody else"):
+        workshop.control(run_id, "a guess")
+    with pytest.raises(WorkshopError, match="is over"):
+        workshop.watch("no such run")
+    other_id, other = workshop.start(step_data(), MODEL, TRAIN)
+    assert len({run_id, owner, other_id, other}) == 4 and len(run_id) >= 20
+
+
+def test_unwatched_runs_pause_then_go_and_a_reload_finds_them():
+    now = [0.0]
+    shop = Workshop(clock=lambda: now[0])
+    try:
+        run_id, _ = shop.start(step_data(), MODEL, TRAIN)
+        run = shop.watch(run_id)
+        until(lambda: run.latest is not None and run.latest.step > 0)
+        now[0] += IDLE_SECONDS + 1
+        until(lambda: not any(t.busy for t in shop._tickets.values()))
+        paused_at = run.latest.step
+        deadline = time.monotonic() + 0.3
+        while time.monotonic() < deadline:
+            assert run.latest.step == paused_at
+        assert shop.watch(run_id) is run
+        until(lambda: run.latest.step > paused_at)
+        now[0] += GONE_SECONDS + 1
+        until(lambda: not shop._tickets)
+        with pytest.raises(WorkshopError, match="half an hour"):
+            shop.watch(run_id)
+    finally:
+        shop.stop()
+
+
+def test_a_full_workshop_queues_and_admits_in_order(workshop, monkeypatch):
+    monkeypatch.setattr(workshop_module, "MOST_RUNS", 1)
+    monkeypatch.setattr(workshop_module, "MOST_QUEUED", 2)
+    first, owner = workshop.start(step_data(), MODEL, TRAIN)
+    second, _ = workshop.start(step_data(), MODEL, TRAIN)
+    third, _ = workshop.start(step_data(), MODEL, TRAIN)
+    assert [workshop.place(i) for i in (first, second, third)] == [0, 1, 2]
+    with pytest.raises(WorkshopError, match="waiting already"):
+        workshop.start(step_data(), MODEL, TRAIN)
+    workshop.drop(first, owner)
+    assert [workshop.place(i) for i in (second, third)] == [0, 1]
+    until(lambda: workshop.watch(second).latest is not None)
+    assert workshop.watch(third).latest is None
+
+
+def test_data_too_large_for_a_live_run_are_met_with_the_way_on(workshop, monkeypatch):
+    monkeypatch.setattr(workshop_module, "MOST_CELLS", 50)
+    with pytest.raises(WorkshopError, match="python -m dgp_core fit"):
+        workshop.start(step_data(), MODEL, TRAIN)
+
+
+def test_a_compilation_elsewhere_hardly_delays_a_picture(workshop):
+    run_id, _ = workshop.start(step_data(), MODEL, TRAIN)
+    run = workshop.watch(run_id)
+    until(lambda: run.latest is not None and run.latest.step > 0)
+    other, _ = workshop.start(step_data(n=37), ModelSpec(layers=3, inducing=9), TRAIN)
+    newcomer = workshop.watch(other)
+    gaps, last, since = [], run.latest.step, time.monotonic()
+    while newcomer.latest is None:
+        workshop.watch(run_id)
+        if run.latest.step != last:
+            gaps.append(time.monotonic() - since)
+            last, since = run.latest.step, time.monotonic()
+        time.sleep(0.002)
+    assert gaps and np.median(gaps) < 0.3
+
+
+def test_nothing_of_a_dropped_run_stays(workshop):
+    dropped = []
+    for seed in range(200):
+        run_id, owner = workshop.start(step_data(seed), MODEL, TRAIN)
+        dropped.append(weakref.ref(workshop.control(run_id, owner)))
+        workshop.drop(run_id, owner)
+    until(lambda: gc.collect() >= 0 and sum(r() is not None for r in dropped) <= 1)
+
+
+def test_every_thread_ends():
+    before = set(threading.enumerate())
+    shop = Workshop()
+    shop.start(step_data(), MODEL, TRAIN)
+    shop.stop()
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(WorkshopError, match="shutting down"):
+        shop.start(step_data(), MODEL, TRAIN)
+
+
+def test_slow_motion_takes_its_time(ready_run):
+    ready_run.reset()
+    ready_run.advance()
+    ready_run.set_speed(10.0)
+    ready_run.play()
+    ready_run.advance()
+    assert ready_run.latest.step == 1
+    assert ready_run.due() - time.monotonic() > 0.05
+    assert not ready_run.wants_turn(time.monotonic())
+    ready_run.set_speed(None)
+    with pytest.raises(ValueError, match="Slow motion"):
+        ready_run.set_speed(0.0)
+
+
+def test_thinning_keeps_both_ends_and_early_moments():
+    class Moment:
+        def __init__(self, step):
+            self.step = step
+
+    history = [Moment(i) for i in range(1000)]
+    thin(history, 50)  # pyright: ignore[reportArgumentType]
+    steps = [m.step for m in history]
+    assert len(steps) == 50 and steps[0] == 0 and steps[-1] == 999 and steps == sorted(steps)
+    assert steps[:5] == [0, 1, 2, 3, 4] and np.max(np.diff(steps)) > 20
+
+
+def test_the_record_is_whole():
+    record = BoundRecord(2)
+    record.append(Bound(np.arange(3.0), np.ones((3, 2))))  # pyright: ignore[reportArgumentType]
+    record.append(Bound(np.arange(2.0), np.zeros((2, 2))))  # pyright: ignore[reportArgumentType]
+    fit, kl = record.arrays()
+    assert fit.tolist() == [0, 1, 2, 0, 1] and kl.shape == (5, 2)
+    assert record.latest(3).tolist() == [0.0, 0.0, 1.0]
