@@ -6,12 +6,22 @@ processes" (NIPS 2017). Axis letters, here once and for all:
     S samples · N rows · B minibatch · M inducing points · D inputs · P outputs · L layers
 """
 
+from pathlib import Path
+
 import jax
+import scipy.linalg.cython_lapack  # noqa: F401  (JAX's own LAPACK on the CPU)
+from threadpoolctl import ThreadpoolController
 
 # A global setting, since the context manager does not reach a background thread.
 jax.config.update("jax_enable_x64", True)
 
-# ruff: noqa: E402  (the line above comes before anything that makes an array)
+# OpenBLAS's threads go on spinning after each small Cholesky factor, and take the cores from XLA:
+# a training step was 1.5 times slower with them. NumPy's own copy of OpenBLAS is left as it is.
+for _library in ThreadpoolController().lib_controllers:
+    if {"scipy", "scipy.libs"} & set(Path(_library.filepath).parent.parts):
+        _library.set_num_threads(1)
+
+# ruff: noqa: E402  (the lines above come before anything that makes an array)
 from dgp_core.archive import Archive, ArchiveError
 from dgp_core.data import Dataset, Scaler, split
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor

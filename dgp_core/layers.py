@@ -99,10 +99,9 @@ def _inverse_cholesky_forward(K):
 def _inverse_cholesky_backward(S, S_bar):
     # L̄ = −Sᵀ S̄ Sᵀ and K̄ = sym(L⁻ᵀ Φ(Lᵀ L̄) L⁻¹) (Murray 2016), hence K̄ = −sym(Sᵀ Φ(S̄ Sᵀ) S);
     # Φ keeps the lower triangle and halves the diagonal.
-    ones = np.ones(S.shape, S.dtype)
-    phi = (S_bar @ S.T) * (np.tril(ones) - 0.5 * np.eye(len(S), dtype=S.dtype))
-    K_bar = -S.T @ phi @ S
-    return (0.5 * (K_bar + K_bar.T),)
+    half = np.tril(np.ones(S.shape, S.dtype)) - 0.5 * np.eye(len(S), dtype=S.dtype)
+    K_bar = S.T @ ((S_bar @ S.T) * (-0.5 * half)) @ S
+    return (K_bar + K_bar.T,)
 
 
 inverse_cholesky.defvjp(_inverse_cholesky_forward, _inverse_cholesky_backward)

@@ -23,8 +23,8 @@ JITTER = 1e-6
 SKETCH = 10_000
 """Rows that the start values are measured on, at the most."""
 
-BLOCK = 2000
-"""Rows that are propagated together: few enough that their B×M matrices stay in cache."""
+BLOCK = 20_000
+"""Rows that are propagated together: the B×M matrices of more would take too much memory."""
 
 
 def default_dtype():
@@ -316,7 +316,8 @@ def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int
 
     Rows of weight 0 are padding; B counts the others.
     """
-    key_paths, key_likelihood = jax.random.split(key)
+    # Of keys made by fold_in, only those that a likelihood uses cost anything.
+    key_paths, key_likelihood = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
     if n_samples > 1:
         X, Y = jnp.tile(X, (n_samples, 1)), jnp.tile(Y, (n_samples, 1))
         weight = jnp.tile(weight, n_samples)

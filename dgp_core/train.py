@@ -129,7 +129,8 @@ def _chunk(state, rows: Rows, n_data, n_steps, rates, *, minibatch, samples, nat
     def body(i, carry):
         state, theta, record = carry
         state = replace(state, model=unravel(theta))
-        key_rows, key_bound = jax.random.split(jax.random.fold_in(state.key, state.step))
+        key = jax.random.fold_in(state.key, state.step)
+        key_rows, key_bound = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
         batch = rows.batch(key_rows, minibatch)
         state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural)
         record = jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)
