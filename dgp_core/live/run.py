@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dgp_core.data import Dataset, Scaler
+from dgp_core.live.views import Gallery
 from dgp_core.model import Bound, DeepGP, ModelSpec, create_model
 from dgp_core.optimise import TrainState, create_state
 from dgp_core.train import HOPELESS, LONGEST_CHUNK, Rows, TrainSpec, converged, train_chunk
@@ -87,6 +88,8 @@ class Run:
         self.dataset = dataset
         self.scaler = Scaler.fit(dataset)
         self.model, self.train = model, train
+        self.gallery = Gallery()
+        """Pictures of this run that were computed already."""
         self._lock = threading.Lock()
         self._starts: tuple[TrainState, TrainState] | None = None
         self._states: tuple[TrainState, TrainState] | None = None

@@ -1,0 +1,465 @@
+"""What a picture of a moment needs: computed once a moment, compiled, shared by all who watch it.
+
+Everything that leaves here is in the user's units; what lies between layers has none, and stays as
+the model has it. The ε are fixed, so that a picture moves only as far as the parameters do.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.special import ndtr
+from scipy import special
+
+from dgp_core.data import Dataset, Scaler
+from dgp_core.layers import Factors, Layer, conditional, factorise, inducing_gram
+from dgp_core.likelihoods import Bernoulli, Gaussian, Poisson, StudentT
+from dgp_core.model import JITTER, Bound, DeepGP
+from dgp_core.optimise import MOST_JITTER
+from dgp_core.predict import DRAW_JITTER
+
+if TYPE_CHECKING:
+    from dgp_core.live.run import Run, Snapshot
+
+LEVELS = (0.025, 0.25, 0.75, 0.975)
+"""Of the quantiles: a band of 95 % and one of 50 %."""
+
+PATHS = 40
+"""Components of a deep model's mixture: their ε are spread evenly, and do the work of more."""
+
+CELLS = 64
+"""Of the density along y."""
+
+HALVINGS = 40
+"""Of a quantile's bracket: 1e-12 of it is left."""
+
+MOST_VIEWS = 16
+"""Kept a run: watchers look at the newest moment, and at a few that a slider names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What one model predicts, along a grid of G inputs."""
+
+    mean: np.ndarray
+    """Of y, or the probability of the second class (G,)."""
+    levels: np.ndarray
+    """Of the quantiles (K,)."""
+    quantiles: np.ndarray
+    """Of the mixture (K, G)."""
+    density_y: np.ndarray
+    """The middles of H cells of equal height, the same at every moment of a run (H,)."""
+    density: np.ndarray
+    """The mixture's density, averaged over each cell (H, G); what lies beyond them is left out."""
+    draws: np.ndarray
+    """Whole functions, without noise (S, G)."""
+    inducing: np.ndarray
+    """The first layer's Z (M,)."""
+    bound: float
+    """At the last step before this moment; NaN before the first."""
+    fit: float
+    kl: tuple[float, ...]
+    """Of each layer."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayerPanel:
+    """What one layer does; first output only."""
+
+    x: np.ndarray
+    """The grid of inputs of the whole model (G,)."""
+    samples: np.ndarray
+    """Functions of x after this layer (S, G)."""
+    map_x: np.ndarray | None
+    """What enters the layer, over its range (G,); None where it has several inputs."""
+    map_mean: np.ndarray | None
+    """The layer's own mean over that range (G,)."""
+    map_sd: np.ndarray | None
+    """And its deviation, noise between layers included (G,)."""
+    inducing: np.ndarray | None
+    """Z (M,)."""
+    u_mean: np.ndarray | None
+    """q(u)'s mean, mean function included (M,)."""
+    u_sd: np.ndarray | None
+    """q(u)'s deviation (M,)."""
+    departure: float
+    """How far the layer is from its mean function, 0 to 1; a mean of zero gives 1."""
+    kl: float
+    """At the last step before this moment; NaN before the first."""
+    title: str
+
+
+@dataclass(frozen=True, eq=False)
+class View1D:
+    """A moment of a run on one input, in the user's units."""
+
+    step: int
+    x: np.ndarray
+    """The grid: the data's range and a tenth of it on both sides (G,)."""
+    x_name: str
+    y_name: str
+    data_x: np.ndarray
+    data_y: np.ndarray
+    deep: Panel
+    rival: Panel
+    layers: tuple[LayerPanel, ...]
+    """Of the deep model, from the first."""
+    noise_included: bool
+    """Whether quantiles and density are of y; else of its rate, probability or noise-free value."""
+
+
+class Gallery:
+    """Views of one run: each is computed once, whoever asks, and a few are kept."""
+
+    def __init__(self, most: int = MOST_VIEWS):
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, Future] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The view of this key; who comes while another computes it waits for that."""
+        with self._lock:
+            future = self._kept.get(key)
+            first = future is None
+            if future is None:
+                future = self._kept[key] = Future()
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+        if first:
+            try:
+                future.set_result(compute())
+            except BaseException as error:
+                with self._lock:
+                    self._kept.pop(key, None)
+                future.set_exception(error)
+        return future.result()
+
+
+def has_view_1d(run: "Run") -> bool:
+    """Whether `view_1d` can draw a run: one varying input, and no more than two classes."""
+    known = ("gaussian", "student_t", "poisson", "bernoulli")
+    return int(run.scaler.kept.sum()) == 1 and run.model.likelihood in known
+
+
+def view_1d(run: "Run", snapshot: "Snapshot", n_grid: int = 120, n_draws: int = 8) -> View1D:
+    """A moment of a run on one input; each is computed once and shared."""
+    if not has_view_1d(run):
+        raise ValueError("This view needs one varying input, and an output of two classes at most.")
+    return run.gallery.get(
+        (snapshot, "1d", n_grid, n_draws), lambda: _view_1d(run, snapshot, n_grid, n_draws)
+    )
+
+
+def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int) -> View1D:
+    data, scaler = run.dataset, run.scaler
+    column = int(np.argmax(scaler.kept))
+    data_x = data.X[:, column]
+    low, high = data_x.min(), data_x.max()
+    margin = 0.1 * (high - low) or 1.0
+    x = np.linspace(low - margin, high + margin, G)
+    axis = _Axis.of(data, scaler, snapshot.deep)
+
+    numbers = _numbers(snapshot.deep, x, scaler, axis, S)
+    deep = _panel(snapshot.deep, numbers, snapshot.deep_bound, scaler, axis)
+    if snapshot.rival is snapshot.deep or len(snapshot.deep.layers) == 1:
+        rival = deep
+    else:
+        single = _numbers(snapshot.rival, x, scaler, axis, S)
+        rival = _panel(snapshot.rival, single, snapshot.rival_bound, scaler, axis)
+    kl = np.asarray(snapshot.deep_bound.kl, np.float64)
+    L = len(snapshot.deep.layers)
+    layers = tuple(
+        _layer_panel(x, part, scaler, float(kl[l]), l, L) for l, part in enumerate(numbers.layers)
+    )
+    return View1D(
+        step=snapshot.step,
+        x=x,
+        x_name=data.input_names[column],
+        y_name=data.output_names[0],
+        data_x=data_x,
+        data_y=data.Y[:, 0],
+        deep=deep,
+        rival=rival,
+        layers=layers,
+        noise_included=isinstance(snapshot.deep.likelihood, Gaussian),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """Along y: the cells' edges as a person reads them, and the f that each of them stands for."""
+
+    edges: np.ndarray
+    latent: np.ndarray
+
+    @classmethod
+    def of(cls, data: Dataset, scaler: Scaler, model: DeepGP) -> "_Axis":
+        y, likelihood = data.Y[:, 0], model.likelihood
+        if isinstance(likelihood, Bernoulli):
+            edges = np.linspace(0.0, 1.0, CELLS + 1)
+            return cls(edges, special.ndtri(edges))
+        room = 0.5 * (y.max() - y.min()) or 1.0
+        low, high = y.min() - room, y.max() + room
+        if isinstance(likelihood, Poisson):
+            edges = np.linspace(0.0, high, CELLS + 1)
+            return cls(edges, np.concatenate([[-np.inf], np.log(edges[1:])]))
+        edges = np.linspace(low, high, CELLS + 1)
+        return cls(edges, (edges - scaler.y_mean[0]) / scaler.y_scale[0])
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _LayerNumbers:
+    samples: Any
+    entering: Any
+    map_mean: Any
+    map_sd: Any
+    inducing: Any
+    u_mean: Any
+    u_sd: Any
+    departure: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Numbers:
+    """Everything that the pictures of one model need, in its own units."""
+
+    means: Any
+    """Of the mixture's components (S, G)."""
+    variances: Any
+    quantiles: Any
+    masses: Any
+    """The mixture's share of each cell (H, G)."""
+    layers: tuple[_LayerNumbers, ...]
+    finite: Any
+
+
+@lru_cache(maxsize=64)
+def _even_normals(n_paths: int, widths: tuple[int, ...]) -> list[np.ndarray]:
+    """ε of every inner layer (S, P): Φ⁻¹ of S even shares, shuffled for each output, variance 1.
+
+    A Latin hypercube: with one inner output it is a quadrature over ε.
+    """
+    rng = np.random.default_rng(0)
+    even = special.ndtri((np.arange(n_paths) + 0.5) / n_paths)
+    even /= even.std()
+    return [np.stack([rng.permutation(even) for _ in range(P)], 1) for P in widths]
+
+
+def _components(model: DeepGP, factors: tuple[Factors, ...], X: jax.Array, draws):
+    """Means and variances of f^L's first output on each path (S, G), the rows of a path sharing ε.
+
+    The first layer sees the same inputs on every path, and is asked once.
+    """
+    q = conditional(factors[0], X)
+    mean, variance = q.mean[None], q.variance[None]  # (1 or S, G, P)
+    for factor, eps in zip(factors[1:], draws, strict=True):
+        H = mean + eps[:, None, :] * jnp.sqrt(variance)
+        if model.concatenate:
+            H = jnp.concatenate([H, jnp.broadcast_to(X[None], (*H.shape[:2], 1))], 2)
+        S, G, D = H.shape
+        q = conditional(factor, H.reshape(S * G, D))
+        mean, variance = q.mean.reshape(S, G, -1), q.variance.reshape(S, G, -1)
+    mean, variance = mean[:, :, 0], variance[:, :, 0]
+    if isinstance(model.likelihood, Gaussian):
+        variance = variance + model.likelihood.variance[0]
+    return mean.astype(jnp.float64), variance.astype(jnp.float64)
+
+
+def _quantiles(means: jax.Array, deviations: jax.Array) -> jax.Array:
+    """Quantiles of the mixture (K, G), by halving the bracket of the components' own."""
+    level = jnp.asarray(LEVELS)[:, None]
+    own = means[None] + deviations[None] * jnp.asarray(special.ndtri(LEVELS))[:, None, None]
+    inverse = 1.0 / deviations
+
+    def halve(_, bracket):
+        low, high = bracket
+        middle = 0.5 * (low + high)
+        below = jnp.mean(ndtr((middle[:, None] - means[None]) * inverse[None]), 1) < level
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    low, high = jnp.min(own, 1), jnp.max(own, 1)
+    if len(means) > 1:
+        low, high = lax.fori_loop(0, HALVINGS, halve, (low, high))
+    return 0.5 * (low + high)
+
+
+def _masses(means: jax.Array, deviations: jax.Array, edges: jax.Array) -> jax.Array:
+    """The mixture's share between neighbouring edges (H, G)."""
+    z = (edges[:, None, None] - means[None]) / deviations[None]
+    return jnp.diff(jnp.mean(ndtr(z), 1), axis=0)
+
+
+def _leaving(layer: Layer, L: jax.Array, H: jax.Array, eps_u: jax.Array, eps_r: jax.Array):
+    """Functions of a layer (S, G, P) at inputs H (S, G, D), or (1, G, D) where all are the same.
+
+    w(h) + Tᵀ(m + C ε_u) + chol(K_hh − TᵀT) ε_r with T = L⁻¹ Kzh, as `predict.function_draws`.
+    """
+
+    def roots(H):
+        T = lax.linalg.triangular_solve(
+            L, layer.kernel.gram(layer.inducing, H), left_side=True, lower=True
+        )
+        scale = jnp.mean(layer.kernel.diagonal(H))
+        R = layer.kernel.gram(H, H) - T.T @ T
+        return T, jnp.linalg.cholesky(R + DRAW_JITTER * scale * jnp.eye(len(H), dtype=H.dtype))
+
+    T, root = jax.vmap(roots)(H)
+    v = layer.q_mean[None] + jnp.einsum("pij,sjp->sip", layer.factor, eps_u)
+    F = jnp.swapaxes(T, 1, 2) @ v + root @ eps_r
+    return F if layer.mean_weights is None else F + H @ layer.mean_weights
+
+
+def _layer_numbers(layer: Layer, factor: Factors, L, H, F) -> _LayerNumbers:
+    """A layer's map, q(u) and departure, given what enters (S, G, D) and leaves (S, G, P)."""
+    rows = H.reshape(-1, H.shape[2])
+    mean = factor.kernel.gram(rows, factor.inducing) @ _weights(layer, L)
+    kept = (
+        jnp.zeros(()) if layer.mean_weights is None else jnp.mean((rows @ layer.mean_weights) ** 2)
+    )
+    added = jnp.mean(mean**2)
+    u_mean = L @ layer.q_mean
+    if layer.mean_weights is not None:
+        u_mean = u_mean + layer.inducing @ layer.mean_weights
+    entering = map_mean = map_sd = None
+    if H.shape[2] == 1:
+        low, high = jnp.min(H), jnp.max(H)
+        margin = 0.05 * (high - low) + 1e-6
+        share = jnp.asarray(np.linspace(0.0, 1.0, H.shape[1]), H.dtype)
+        entering = low - margin + (high - low + 2 * margin) * share
+        q = conditional(factor, entering[:, None])
+        map_mean, map_sd = q.mean[:, 0], jnp.sqrt(q.variance[:, 0])
+    return _LayerNumbers(
+        samples=F[:, :, 0],
+        entering=entering,
+        map_mean=map_mean,
+        map_sd=map_sd,
+        inducing=layer.inducing[:, 0],
+        u_mean=u_mean[:, 0],
+        u_sd=jnp.sqrt(jnp.sum((L @ layer.factor[0]) ** 2, 1)),
+        departure=jnp.sqrt(added / (added + kept + jnp.finfo(added.dtype).tiny)),
+    )
+
+
+def _weights(layer: Layer, L: jax.Array) -> jax.Array:
+    """L⁻ᵀ m (M, P)."""
+    return lax.linalg.triangular_solve(
+        L, layer.q_mean, left_side=True, lower=True, transpose_a=True
+    )
+
+
+@partial(jax.jit, static_argnames="n_draws")
+def _compiled(model: DeepGP, X, edges, draws, jitter, n_draws) -> _Numbers:
+    factors = tuple(factorise(layer, jitter) for layer in model.layers)
+    means, variances = _components(model, factors, X, draws)
+    deviations = jnp.sqrt(variances)
+    key, layers, H = jax.random.key(0), [], X[None]
+    for l, (layer, factor) in enumerate(zip(model.layers, factors, strict=True)):
+        key_u, key_r = jax.random.split(jax.random.fold_in(key, l))
+        M, P = layer.q_mean.shape
+        eps_u = jax.random.normal(key_u, (n_draws, M, P), X.dtype)
+        eps_r = jax.random.normal(key_r, (n_draws, len(X), P), X.dtype)
+        L = jnp.linalg.cholesky(inducing_gram(layer, jitter))
+        F = _leaving(layer, L, H, eps_u, eps_r)
+        layers.append(_layer_numbers(layer, factor, L, H, F))
+        inputs = jnp.broadcast_to(X[None], (n_draws, *X.shape))
+        H = jnp.concatenate([F, inputs], 2) if model.concatenate else F
+    quantiles, masses = _quantiles(means, deviations), _masses(means, deviations, edges)
+    total = sum(jnp.sum(leaf) for leaf in jax.tree.leaves((quantiles, masses, layers)))
+    return _Numbers(means, variances, quantiles, masses, tuple(layers), jnp.isfinite(total))
+
+
+def _numbers(model: DeepGP, x: np.ndarray, scaler: Scaler, axis: _Axis, n_draws: int) -> _Numbers:
+    """Everything of a model in one compiled call, with as much jitter as its Cholesky needs."""
+    dtype = model.layers[0].inducing.dtype
+    kept = scaler.kept
+    X = ((x - scaler.x_mean[kept]) / scaler.x_scale[kept])[:, None].astype(dtype)
+    widths = tuple(layer.q_mean.shape[1] for layer in model.layers[:-1])
+    draws = [eps.astype(dtype) for eps in _even_normals(PATHS, widths)]
+    jitter = JITTER
+    while jitter <= MOST_JITTER:
+        numbers = _compiled(model, X, axis.latent, draws, np.asarray(jitter, dtype), n_draws)
+        if numbers.finite:
+            return jax.tree.map(lambda a: np.asarray(a, np.float64), numbers)
+        jitter *= 10
+    raise ValueError(
+        "This moment cannot be drawn: its inducing points have no positive definite covariance. "
+        "Reset the run with a smaller learning rate."
+    )
+
+
+def _readable(model: DeepGP, scaler: Scaler, f: np.ndarray) -> np.ndarray:
+    """What a person reads for a value of f: y, a rate or a probability; increasing in f."""
+    if isinstance(model.likelihood, Bernoulli):
+        return special.ndtr(f)
+    if isinstance(model.likelihood, Poisson):
+        return np.exp(np.minimum(f, 80.0))
+    return f * scaler.y_scale[0] + scaler.y_mean[0]
+
+
+def _mean(model: DeepGP, scaler: Scaler, m: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The mean of that over components N(m, v) (S, G)."""
+    if isinstance(model.likelihood, Bernoulli):
+        return special.ndtr(m / np.sqrt(1.0 + v)).mean(0)
+    if isinstance(model.likelihood, Poisson):
+        return np.exp(np.minimum(m + 0.5 * v, 80.0)).mean(0)
+    assert isinstance(model.likelihood, Gaussian | StudentT)
+    return m.mean(0) * scaler.y_scale[0] + scaler.y_mean[0]
+
+
+def _panel(model: DeepGP, numbers: _Numbers, bound: Bound, scaler: Scaler, axis: _Axis) -> Panel:
+    height = np.diff(axis.edges)
+    first, last = numbers.layers[0], numbers.layers[-1]
+    kl = np.asarray(bound.kl, np.float64)
+    return Panel(
+        mean=_mean(model, scaler, numbers.means, numbers.variances),
+        levels=np.array(LEVELS),
+        quantiles=_readable(model, scaler, numbers.quantiles),
+        density_y=axis.edges[:-1] + 0.5 * height,
+        density=numbers.masses / height[:, None],
+        draws=_readable(model, scaler, last.samples),
+        inducing=_x_back(scaler, first.inducing),
+        bound=float(bound.fit) - float(kl.sum()),
+        fit=float(bound.fit),
+        kl=tuple(float(k) for k in kl),
+    )
+
+
+def _x_back(scaler: Scaler, x: np.ndarray) -> np.ndarray:
+    return x * scaler.x_scale[scaler.kept] + scaler.x_mean[scaler.kept]
+
+
+def _layer_panel(
+    x: np.ndarray, part: _LayerNumbers, scaler: Scaler, kl: float, l: int, n_layers: int
+) -> LayerPanel:
+    """One layer: x where it is the first, y (or f behind a link) where it is the last."""
+    shift, scale = (0.0, 1.0) if l < n_layers - 1 else (scaler.y_mean[0], scaler.y_scale[0])
+    alone = part.entering is not None
+    enters = partial(_x_back, scaler) if l == 0 else lambda z: z
+    title = "the whole model" if n_layers == 1 else f"layer {l + 1} of {n_layers}"
+    return LayerPanel(
+        x=x,
+        samples=part.samples * scale + shift,
+        map_x=enters(part.entering) if alone else None,
+        map_mean=part.map_mean * scale + shift if alone else None,
+        map_sd=part.map_sd * scale if alone else None,
+        inducing=enters(part.inducing) if alone else None,
+        u_mean=part.u_mean * scale + shift if alone else None,
+        u_sd=part.u_sd * scale if alone else None,
+        departure=float(part.departure),
+        kl=kl,
+        title=title,
+    )
