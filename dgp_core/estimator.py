@@ -22,7 +22,7 @@ from dgp_core.archive import Archive, ArchiveError
 from dgp_core.data import Dataset, Scaler, Task
 from dgp_core.likelihoods import for_task
 from dgp_core.mixture import Mixture
-from dgp_core.model import SKETCH, MeanFunction, ModelSpec, create_model
+from dgp_core.model import SKETCH, MeanFunction, ModelSpec, Precision, create_model
 from dgp_core.optimise import TrainState, create_state
 from dgp_core.predict import (
     LayerView,
@@ -147,6 +147,7 @@ class _DeepGP:
         seconds: float | None = None,
         seed: int = 0,
         predict_samples: int = 100,
+        precision: Precision = "auto",
         progress: bool = False,
     ):
         self.layers = layers
@@ -165,6 +166,7 @@ class _DeepGP:
         self.seconds = seconds
         self.seed = seed
         self.predict_samples = predict_samples
+        self.precision: Precision = precision
         self.progress = progress
 
     # The learnt part, set by `fit` and `load`.
@@ -271,6 +273,7 @@ class _DeepGP:
             kernels=_several(self.kernels),
             mean_function=self.mean_function,
             likelihood=likelihood,
+            precision=self.precision,
         )
         if most_inducing is None or max(spec.inducing_counts) <= most_inducing:
             return spec

@@ -16,6 +16,7 @@ from dgp_core.layers import Factors, Layer, Normal, conditional, factorise, kl_f
 from dgp_core.likelihoods import LIKELIHOODS, Likelihood
 
 MeanFunction = Literal["linear", "zero", "concatenate"]
+Precision = Literal["auto", "float32", "float64"]
 
 JITTER = 1e-6
 """Added to Kzz's diagonal, times the kernel's variance."""
@@ -47,7 +48,8 @@ class ModelSpec:
     mean_function: MeanFunction = "linear"
     """Of the inner layers. "linear" keeps inputs apart; "zero" and "concatenate" are to teach."""
     likelihood: str = "gaussian"
-    precision: Literal["auto", "float32", "float64"] = "auto"
+    precision: Precision = "auto"
+    """"auto" is float64 on the CPU, float32 in the triangular form on an accelerator."""
 
     def __post_init__(self):
         def each(name, value, length):
@@ -67,6 +69,8 @@ class ModelSpec:
                 f"There is no mean function {self.mean_function!r}. "
                 "Choose linear, zero or concatenate."
             )
+        if self.precision not in ("auto", "float32", "float64"):
+            raise ValueError(f"The precision is auto, float32 or float64, not {self.precision!r}.")
         each("inducing", self.inducing, self.layers)
         each("kernels", self.kernels, self.layers)
         if min(self.inducing_counts) < 1:

@@ -330,3 +330,22 @@ def test_a_hopeless_run_says_so(monkeypatch):
     monkeypatch.setattr("dgp_core.estimator.HOPELESS", 0)
     with pytest.warns(UserWarning, match="smaller learning rate"):
         DeepGPRegressor(layers=1, **{**SMALL, "steps": 1}).fit(*sine())
+
+
+def test_float32_is_a_choice_that_predicts_alike():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (60, 1))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(60)
+    fits = {
+        precision: DeepGPRegressor(
+            layers=2, inducing=10, steps=200, minibatch=None, precision=precision
+        ).fit(X, y)
+        for precision in ("float32", "float64")
+    }
+    leaves = {name: fit.state_.model.layers[0].inducing.dtype for name, fit in fits.items()}
+    assert leaves == {"float32": np.float32, "float64": np.float64}
+    assert int(fits["float32"].state_.failures) == 0
+    single, double = (fits[name].predict(X) for name in ("float32", "float64"))
+    assert np.sqrt(np.mean((single - double) ** 2)) < 0.05
+    with pytest.raises(ValueError, match="float32 or float64"):
+        DeepGPRegressor(precision="float16").fit(X, y)
