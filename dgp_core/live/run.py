@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dgp_core.data import Dataset, Scaler
-from dgp_core.live.views import Gallery
+from dgp_core.live.views import Gallery, has_view_1d, view_1d
 from dgp_core.model import Bound, DeepGP, ModelSpec, create_model
 from dgp_core.optimise import TrainState, create_state
 from dgp_core.train import HOPELESS, LONGEST_CHUNK, Rows, TrainSpec, converged, train_chunk
@@ -195,6 +195,7 @@ class Run:
             self._epoch += 1
             self._states = None
             self._edits.clear()
+            self._wanted_steps = 0
             if self.status in ("finished", "failed"):
                 self.status, self.reason = "ready", ""
 
@@ -212,10 +213,15 @@ class Run:
         return self._due
 
     def prepare(self) -> None:
-        """Start values and compilation, away from those who train: no step is taken."""
+        """Start values and compilation, away from those who train: no step is taken.
+
+        The picture is compiled too, so that no page waits for it.
+        """
         try:
             self.status = "compiling"
             starts = self._make_starts()
+            if has_view_1d(self):
+                view_1d(self, self._snapshot(starts))
             for state in self._distinct(starts):
                 assert self._rows is not None
                 jax.block_until_ready(train_chunk(state, self._rows, self.train, 0)[0])
@@ -324,9 +330,9 @@ class Run:
         edited = replace(deep, model=replace(deep.model, layers=tuple(layers)))
         return (edited, rival if self.model.layers > 1 else edited)
 
-    def _publish(self, states) -> None:
+    def _snapshot(self, states) -> Snapshot:
         deep, rival = states
-        snapshot = Snapshot(
+        return Snapshot(
             step=int(deep.step),
             seconds=self._seconds,
             deep=jax.tree.map(np.asarray, deep.model),
@@ -335,6 +341,9 @@ class Run:
             rival_bound=self._records[1].tail(),
             failures=sum(int(state.failures) for state in self._distinct(states)),
         )
+
+    def _publish(self, states) -> None:
+        snapshot = self._snapshot(states)
         self._latest = snapshot
         if self._history and self._history[-1].step == snapshot.step:
             self._history[-1] = snapshot
