@@ -112,10 +112,13 @@ class Rows(NamedTuple):
 
 
 def padded_size(n: int) -> int:
-    """n rounded up to one of sixteen sizes between two powers of two; large sets as they are."""
+    """n rounded up to one of sixteen sizes between two powers of two; large sets as they are.
+
+    Below 32 rows, where a few rows more cost nothing, to a multiple of eight.
+    """
     if n > LARGEST_PADDED:
         return n
-    step = 1 << max(n.bit_length() - 5, 0)
+    step = 8 if n < 32 else 1 << (n.bit_length() - 5)
     return -(-n // step) * step
 
 

@@ -91,8 +91,10 @@ def test_all_rows_are_taken_once_beside_padding_without_weight(n, minibatch):
 
 def test_padding_takes_few_shapes_and_little_room():
     sizes = [padded_size(n) for n in range(1, 5000)]
-    assert all(n <= size <= n + n / 16 for n, size in enumerate(sizes, 1))
-    assert len(set(sizes[:4096])) <= 16 * 9
+    assert all(n <= size <= n + max(7, n / 16) for n, size in enumerate(sizes, 1))
+    assert [size for size in sizes if size < 32] == [8] * 8 + [16] * 8 + [24] * 8
+    assert all(size <= n + n / 16 for n, size in enumerate(sizes, 1) if n >= 32)
+    assert len(set(sizes[:4096])) <= 3 + 16 * 7 + 1 and padded_size(100) == 100
     assert padded_size(10**6 + 1) == 10**6 + 1
 
 
