@@ -2,14 +2,19 @@
 
 import streamlit as st
 
-st.set_page_config(page_title="Deep GP Lab", page_icon="pages/ui/icon.svg", layout="wide")
+st.set_page_config(
+    page_title="Deep GP Lab",
+    page_icon="pages/ui/icon.svg",
+    layout="wide",
+    initial_sidebar_state=256,
+)
 st.navigation(
     {
         "Explore": [
             st.Page(
-                "pages/explore/welcome.py",
-                title="Welcome",
-                icon=":material/waving_hand:",
+                "pages/explore/playground.py",
+                title="Playground",
+                icon=":material/science:",
                 default=True,
             ),
         ],
