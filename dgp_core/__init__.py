@@ -38,7 +38,7 @@ from dgp_core.predict import (
     predict_observed,
     prior_draws,
 )
-from dgp_core.train import PAPER, Progress, Rows, TrainSpec, resume, train, train_chunk
+from dgp_core.train import PAPER, Progress, Rows, TrainSpec, resume, train_chunk
 
 __all__ = [
     "PAPER",
@@ -70,6 +70,5 @@ __all__ = [
     "propagate",
     "resume",
     "split",
-    "train",
     "train_chunk",
 ]

@@ -1,0 +1,50 @@
+"""Every data set of the lab: what it teaches, what it looks like, and whom to thank."""
+
+import streamlit as st
+
+from datasets import catalogue
+from dgp_core.plain import plain
+from pages.figures.collection import rows_figure
+from pages.figures.palette import DARK, LIGHT
+from pages.ui.sentences import in_words
+
+KINDS = {"toy": "Toys, drawn on the spot", "shipped": "Real, shipped", "fetched": "Real, to fetch"}
+TASKS = {
+    "regression": "regression",
+    "binary": "two classes",
+    "multiclass": "several classes",
+    "counts": "counts",
+}
+
+"""
+# Data
+
+Each set is here because it shows one thing. Choose one, read what to look for, and see its rows.
+"""
+
+kind = st.segmented_control("Kind", list(KINDS), default="toy", format_func=KINDS.__getitem__)
+names = catalogue.names(kind or "toy")  # pyright: ignore[reportArgumentType]
+titles = {name: catalogue.entry(name).title for name in names}
+chosen = st.selectbox("Data set", names, format_func=titles.__getitem__, key=f"set-{kind}")
+entry = catalogue.entry(chosen)
+
+rows = "a few" if entry.N is None else f"{entry.N:,}"
+inputs = "1 input" if entry.D == 1 else f"{entry.D} inputs"
+f"**{rows} rows · {inputs} · {TASKS[entry.task]}.** {plain(entry.story, 1000)}"
+if entry.warning:
+    st.warning(plain(entry.warning, 1000), icon=":material/warning:")
+
+if entry.kind == "fetched":
+    st.info(
+        "This set is not part of the app. Where there is a network, "
+        f'`datasets.catalogue.load("{entry.name}")` fetches it once and keeps it.',
+        icon=":material/download:",
+    )
+elif entry.name == "drawn":
+    st.info("These points are yours: nothing is drawn until you put some down.")
+else:
+    with in_words("This set could not be shown. Choose another one."):
+        ink = DARK if st.context.theme.type == "dark" else LIGHT
+        st.plotly_chart(rows_figure(catalogue.load(entry.name), entry.image, ink), theme=None)
+
+f"Source: {plain(entry.source, 1000)}. Licence: {plain(entry.licence, 1000)}."
