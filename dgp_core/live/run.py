@@ -17,7 +17,15 @@ from dgp_core.data import Dataset, Scaler
 from dgp_core.live.views import Gallery, has_view_1d, view_1d
 from dgp_core.model import Bound, DeepGP, ModelSpec, create_model
 from dgp_core.optimise import TrainState, create_state
-from dgp_core.train import HOPELESS, LONGEST_CHUNK, Rows, TrainSpec, converged, train_chunk
+from dgp_core.train import (
+    HOPELESS,
+    LONGEST_CHUNK,
+    Rows,
+    TrainSpec,
+    converged,
+    padded_size,
+    train_chunk,
+)
 
 TURN_SECONDS = 0.05
 """What a chunk should take."""
@@ -111,6 +119,22 @@ class Run:
         """Why the run finished or failed, in words."""
 
     # What anybody may ask.
+
+    @property
+    def shape(self) -> tuple:
+        """Everything that a compilation depends on: runs of equal shape share theirs."""
+        n, train = len(self.dataset), self.train
+        batch = None if train.minibatch is None or train.minibatch >= n else train.minibatch
+        return (
+            self.model,
+            int(self.scaler.kept.sum()),
+            self.dataset.Y.shape[1],
+            len(self.dataset.classes),
+            padded_size(n) if batch is None else n,
+            batch,
+            train.samples,
+            train.natural,
+        )
 
     @property
     def latest(self) -> Snapshot | None:
@@ -349,7 +373,7 @@ class Run:
             self._history[-1] = snapshot
         else:
             self._history.append(snapshot)
-        thin(self._history, max(3, HISTORY_BYTES // max(1, snapshot.nbytes)))
+        thin(self._history, HISTORY_BYTES // max(1, snapshot.nbytes))
 
     def _empty_records(self) -> tuple[BoundRecord, BoundRecord]:
         return BoundRecord(self.model.layers), BoundRecord(1)
@@ -370,8 +394,12 @@ def _next_chunk(n: int, seconds: float) -> int:
 def thin(history: list[Snapshot], most: int) -> None:
     """Drops moments until `most` are left: each time the one most crowded in log time.
 
-    Early moments, when most happens, thus stay dense; the first and the last always stay.
+    Early moments, when most happens, thus stay dense; the first and the last always stay, but
+    where there is room for less than three, only the last does.
     """
+    if most < 3:
+        del history[:-1]
+        return
     while len(history) > most:
         steps = np.log1p([snapshot.step for snapshot in history])
         closest = int(np.argmin(steps[2:] - steps[:-2])) + 1

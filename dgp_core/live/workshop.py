@@ -2,7 +2,7 @@
 
 Workers, as many as cores, take the run that has waited longest and train it for one short turn. New
 shapes compile in a thread of their own, so that nobody's picture freezes while another's model is
-being built; a shape that somebody has used before is ready at once.
+being built; a run of a shape that was compiled before passes by that thread.
 """
 
 import os
@@ -23,7 +23,7 @@ GONE_SECONDS = 30 * 60.0
 """… and for so long, let go."""
 
 MOST_RUNS = 64
-"""Runs that train, or may train at once; more wait in a queue."""
+"""Seats: runs that somebody watches, and that train by turns; more wait in a queue."""
 
 MOST_QUEUED = 200
 
@@ -32,6 +32,9 @@ MOST_CELLS = 60_000_000
 
 MOST_BYTES = 8 * 2**30
 """What all runs together may hold, as estimated at their start."""
+
+COPIES = 8
+"""Of a model's parameters: at the start and now, Adam's two, gradients, a snapshot, the rival's."""
 
 
 class WorkshopError(ValueError):
@@ -60,6 +63,8 @@ class Workshop:
     def __init__(self, workers: int | None = None, clock=time.monotonic):
         self._clock = clock
         self._tickets: dict[str, Ticket] = {}
+        self._known: set[tuple] = set()
+        """Shapes that are compiled."""
         self._wake = threading.Condition()
         self._stopping = False
         self._threads = [
@@ -84,7 +89,13 @@ class Workshop:
                 f"These data have {cells:,} cells, and a live run takes {MOST_CELLS:,} at the "
                 "most. Train on fewer rows here, or without a screen: python -m dgp_core fit."
             )
-        need = 3 * 8 * cells + HISTORY_BYTES
+        need = 3 * 8 * cells + HISTORY_BYTES + COPIES * parameter_bytes(model, dataset)
+        if need > MOST_BYTES:
+            raise WorkshopError(
+                f"This run would need about {need / 2**30:.0f} GB, and all runs of this server "
+                f"share {MOST_BYTES / 2**30:.0f} GB. Choose fewer inducing points, or narrower "
+                "layers."
+            )
         ticket = Ticket(
             Run(dataset, model, train),
             secrets.token_urlsafe(16),
@@ -95,7 +106,7 @@ class Workshop:
         with self._wake:
             if self._stopping:
                 raise WorkshopError("The server is shutting down: open the page again in a minute.")
-            waiting = sum(not t.admitted for t in self._tickets.values())
+            waiting = len(self._queue())
             if waiting >= MOST_QUEUED:
                 raise WorkshopError(
                     f"{waiting} runs are waiting already. Watch another's, or try again later."
@@ -131,13 +142,23 @@ class Workshop:
             self._wake.notify_all()
 
     def place(self, run_id: str) -> int:
-        """The run's place in the queue for a seat, from 1; 0 once it has one."""
+        """The run's place in the queue for a seat, from 1, or 0 with a seat; to ask is to watch."""
         with self._wake:
             ticket = self._ticket(run_id)
             if ticket.admitted:
                 return 0
-            queue = [t for t in self._tickets.values() if not t.admitted]
-            return queue.index(ticket) + 1
+            ticket.seen = self._clock()
+            return self._queue().index(ticket) + 1
+
+    def queue_sentence(self, run_id: str) -> str:
+        """Why a run waits and for how many others; empty once it has a seat."""
+        place = self.place(run_id)
+        if place == 0:
+            return ""
+        return (
+            f"This server trains {MOST_RUNS} runs at once, in {MOST_BYTES / 2**30:.0f} GB of "
+            f"memory, and is full. This run is number {place} in the queue: keep the page open."
+        )
 
     def drop(self, run_id: str, owner: str) -> None:
         """Ends a run; nothing of its data stays."""
@@ -173,27 +194,30 @@ class Workshop:
             )
         return ticket
 
+    def _queue(self) -> list[Ticket]:
+        """Who waits for a seat and is still there, in order."""
+        now = self._clock()
+        waiting = [t for t in self._tickets.values() if not t.admitted]
+        return [t for t in waiting if now - t.seen <= IDLE_SECONDS]
+
     def _admit(self) -> None:
-        """Gives free seats to those who have waited longest."""
+        """Gives free seats to those who have waited longest; runs that nobody watches need none."""
+        now = self._clock()
         admitted = [t for t in self._tickets.values() if t.admitted]
-        held, seats = sum(t.nbytes for t in admitted), MOST_RUNS - len(admitted)
-        for ticket in self._tickets.values():
-            if ticket.admitted:
-                continue
-            fits = held + ticket.nbytes <= MOST_BYTES or not admitted
-            if seats <= 0 or not fits:
+        held = sum(t.nbytes for t in admitted)
+        seats = MOST_RUNS - sum(now - t.seen <= IDLE_SECONDS for t in admitted)
+        for ticket in self._queue():
+            if seats <= 0 or held + ticket.nbytes > MOST_BYTES:
                 break
             ticket.admitted = True
-            admitted.append(ticket)
             held, seats = held + ticket.nbytes, seats - 1
 
     def _tidy(self, now: float) -> None:
-        """Lets go of runs that nobody has watched for long."""
+        """Lets go of runs that nobody has watched for long, and fills the seats."""
         gone = [i for i, t in self._tickets.items() if now - t.seen > GONE_SECONDS and not t.busy]
         for run_id in gone:
             del self._tickets[run_id]
-        if gone:
-            self._admit()
+        self._admit()
 
     def _next(self, now: float) -> tuple[Ticket | None, float]:
         """The run that has waited longest for a turn, or how long there is nothing to do."""
@@ -208,6 +232,14 @@ class Workshop:
                 sleep = min(sleep, max(0.001, ticket.run.due() - time.monotonic()))
         return best, sleep
 
+    def _unprepared(self, known: bool) -> Ticket | None:
+        """A run that has a seat and awaits its start, its shape compiled before or not."""
+        for ticket in self._tickets.values():
+            ready = ticket.admitted and not (ticket.prepared or ticket.busy)
+            if ready and (ticket.run.shape in self._known) == known:
+                return ticket
+        return None
+
     def _work(self) -> None:
         while True:
             with self._wake:
@@ -215,11 +247,15 @@ class Workshop:
                     return
                 now = self._clock()
                 self._tidy(now)
-                ticket, sleep = self._next(now)
+                fresh = self._unprepared(known=True)
+                ticket, sleep = (fresh, 0.0) if fresh else self._next(now)
                 if ticket is None:
                     self._wake.wait(sleep)
                     continue
                 ticket.busy = True
+            if fresh:
+                self._prepare(ticket)
+                continue
             ticket.run.advance()
             with self._wake:
                 ticket.busy = False
@@ -230,14 +266,25 @@ class Workshop:
             with self._wake:
                 if self._stopping:
                     return
-                waiting = [t for t in self._tickets.values() if t.admitted and not t.prepared]
-                ticket = next((t for t in waiting if not t.busy), None)
+                ticket = self._unprepared(known=False)
                 if ticket is None:
                     self._wake.wait(1.0)
                     continue
                 ticket.busy = True
-            ticket.run.prepare()
-            with self._wake:
-                ticket.busy = False
-                ticket.prepared = True
-                self._wake.notify_all()
+            self._prepare(ticket)
+
+    def _prepare(self, ticket: Ticket) -> None:
+        ticket.run.prepare()
+        with self._wake:
+            ticket.busy, ticket.prepared = False, True
+            if ticket.run.status == "ready":
+                self._known.add(ticket.run.shape)
+            self._wake.notify_all()
+
+
+def parameter_bytes(model: ModelSpec, dataset: Dataset) -> int:
+    """What the deep model's q(u) takes, nearly all of a model: M² + M numbers an output."""
+    D = dataset.X.shape[1]
+    widths = (*model.inner_widths(D), max(dataset.Y.shape[1], len(dataset.classes)))
+    counts = zip(model.inducing_counts, widths, strict=True)
+    return 8 * sum((M * M + M) * P for M, P in counts)

@@ -1,19 +1,25 @@
 """Live runs: fair, isolated, replayable, and gone when nobody wants them."""
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dgp_core.data import Dataset
+from dgp_core.live import run as run_module
+from dgp_core.live import views
 from dgp_core.live import workshop as workshop_module
 from dgp_core.live.run import BoundRecord, Run, Snapshot, thin
 from dgp_core.live.workshop import GONE_SECONDS, IDLE_SECONDS, Workshop, WorkshopError
 from dgp_core.model import Bound, ModelSpec
-from dgp_core.train import TrainSpec
+from dgp_core.train import TrainSpec, _chunk
 
 MODEL = ModelSpec(layers=2, inducing=8)
 TRAIN = TrainSpec(steps=1_000_000, minibatch=None, decay=False)
@@ -113,6 +119,47 @@ def test_one_step_is_one_gradient_step_and_a_pause(ready_run):
     ready_run.advance()
     assert ready_run.latest.step == 1 and not ready_run.playing
     assert not ready_run.wants_turn(time.monotonic())
+
+
+def test_reset_forgets_steps_that_were_wished_for(ready_run):
+    ready_run.step(5)
+    ready_run.reset()
+    ready_run.advance()
+    assert ready_run.latest.step == 0 and not ready_run.wants_turn(time.monotonic())
+
+
+def test_a_pause_holds_and_play_goes_on_from_there(ready_run):
+    ready_run.reset()
+    ready_run.advance()
+    ready_run.play()
+    ready_run.advance()
+    ready_run.pause()
+    step = ready_run.latest.step
+    assert step > 0 and not ready_run.wants_turn(time.monotonic())
+    ready_run.advance()
+    assert ready_run.latest.step == step
+    ready_run.play()
+    assert ready_run.wants_turn(time.monotonic())
+    ready_run.advance()
+    assert ready_run.latest.step > step and len(ready_run.record()[0][0]) == ready_run.latest.step
+    ready_run.pause()
+
+
+def test_history_stays_within_its_memory(ready_run, monkeypatch):
+    assert run_module.HISTORY_BYTES == 32 * 2**20
+    ready_run.reset()
+    ready_run.advance()
+    budget = 20 * ready_run.latest.nbytes + 100
+    monkeypatch.setattr(run_module, "HISTORY_BYTES", budget)
+    advanced(ready_run, [1] * 60)
+    history = ready_run.history()
+    assert sum(snapshot.nbytes for snapshot in history) <= budget and len(history) == 20
+    assert history[0].step == 0 and history[-1] is ready_run.latest
+    assert ready_run.at(1).step == 1 and ready_run.at(1000).step == 60
+    assert len(ready_run.record()[1][0]) == 60
+    monkeypatch.setattr(run_module, "HISTORY_BYTES", ready_run.latest.nbytes // 2)
+    advanced(ready_run, [1])
+    assert ready_run.history() == (ready_run.latest,)
 
 
 def test_the_learning_rate_changes_under_way(ready_run):
@@ -233,6 +280,77 @@ def test_a_full_workshop_queues_and_admits_in_order(workshop, monkeypatch):
     assert workshop.watch(third).latest is None
 
 
+def test_the_queue_says_where_one_stands_and_why(workshop, monkeypatch):
+    monkeypatch.setattr(workshop_module, "MOST_RUNS", 1)
+    first, _ = workshop.start(step_data(), MODEL, TRAIN)
+    second, _ = workshop.start(step_data(), MODEL, TRAIN)
+    assert workshop.queue_sentence(first) == ""
+    assert "1 runs at once" in workshop.queue_sentence(second)
+    assert "number 1 in the queue" in workshop.queue_sentence(second)
+
+
+def test_seats_are_for_those_who_watch(monkeypatch):
+    """Whoever left the queue is passed over; a run that nobody watches gives way, but stays."""
+    monkeypatch.setattr(workshop_module, "MOST_RUNS", 1)
+    now = [0.0]
+    shop = Workshop(clock=lambda: now[0])
+    try:
+        first, _ = shop.start(step_data(), MODEL, TRAIN)
+        left, _ = shop.start(step_data(), MODEL, TRAIN)
+        now[0] += IDLE_SECONDS / 2
+        third, _ = shop.start(step_data(), MODEL, TRAIN)
+        shop.watch(first)
+        assert shop.place(third) == 2
+        now[0] += IDLE_SECONDS / 2 + 1
+        assert shop.place(third) == 1
+        now[0] += IDLE_SECONDS / 2
+        until(lambda: shop.place(third) == 0)
+        assert shop.place(left) == 1
+        assert shop.watch(first) is not None and shop.place(first) == 0
+    finally:
+        shop.stop()
+
+
+def test_a_model_too_large_for_the_server_is_met_with_the_way_on(workshop):
+    with pytest.raises(WorkshopError, match="fewer inducing points"):
+        workshop.start(step_data(), ModelSpec(layers=2, inducing=20_000), TRAIN)
+
+
+def test_a_known_shape_does_not_wait_for_anothers_compilation(workshop, monkeypatch):
+    known, _ = workshop.start(step_data(), MODEL, TRAIN)
+    until(lambda: workshop.watch(known).latest is not None)
+    release, prepare = threading.Event(), Run.prepare
+
+    def slow(run):
+        if run.model != MODEL:
+            release.wait(60)
+        prepare(run)
+
+    monkeypatch.setattr(Run, "prepare", slow)
+    stuck, _ = workshop.start(step_data(), ModelSpec(layers=1, inducing=3), TRAIN)
+    until(lambda: workshop._tickets[stuck].busy)
+    quick, _ = workshop.start(step_data(1, n=39), MODEL, TrainSpec(**{**vars(TRAIN), "seed": 7}))
+    try:
+        until(lambda: workshop.watch(quick).latest is not None)
+        assert workshop.watch(stuck).latest is None and not release.is_set()
+    finally:
+        release.set()
+
+
+def test_runs_of_one_shape_compile_once(ready_run):
+    """Other rows, other counts that round alike, another seed, other rates."""
+    before = _chunk._cache_size(), views._compiled._cache_size()
+    spec = TrainSpec(**{**vars(TRAIN), "seed": 3, "learning_rate": 0.002})
+    other = Run(step_data(5, n=39), MODEL, spec)
+    assert other.shape == ready_run.shape
+    other.prepare()
+    other.advance()
+    advanced(other, [3])
+    assert (_chunk._cache_size(), views._compiled._cache_size()) == before
+    for model, n in [(MODEL, 41), (ModelSpec(layers=2, inducing=9), 40)]:
+        assert Run(step_data(n=n), model, TRAIN).shape != ready_run.shape
+
+
 def test_data_too_large_for_a_live_run_are_met_with_the_way_on(workshop, monkeypatch):
     monkeypatch.setattr(workshop_module, "MOST_CELLS", 50)
     with pytest.raises(WorkshopError, match="python -m dgp_core fit"):
@@ -242,17 +360,20 @@ def test_data_too_large_for_a_live_run_are_met_with_the_way_on(workshop, monkeyp
 def test_a_compilation_elsewhere_hardly_delays_a_picture(workshop):
     run_id, _ = workshop.start(step_data(), MODEL, TRAIN)
     run = workshop.watch(run_id)
-    until(lambda: run.latest is not None and run.latest.step > 0)
+    until(lambda: workshop.watch(run_id).latest is not None and run.latest.step > 0)
     other, _ = workshop.start(step_data(n=37), ModelSpec(layers=3, inducing=9), TRAIN)
     newcomer = workshop.watch(other)
     gaps, last, since = [], run.latest.step, time.monotonic()
+    end = since + 120
     while newcomer.latest is None:
+        assert time.monotonic() < end, "the newcomer never started"
         workshop.watch(run_id)
+        workshop.watch(other)
         if run.latest.step != last:
             gaps.append(time.monotonic() - since)
             last, since = run.latest.step, time.monotonic()
         time.sleep(0.002)
-    assert gaps and np.median(gaps) < 0.3
+    assert len(gaps) > 3 and np.quantile(gaps, 0.95) < 0.3
 
 
 def test_nothing_of_a_dropped_run_stays(workshop):
@@ -272,6 +393,38 @@ def test_every_thread_ends():
     assert set(threading.enumerate()) <= before
     with pytest.raises(WorkshopError, match="shutting down"):
         shop.start(step_data(), MODEL, TRAIN)
+    shop.stop()
+
+
+def test_a_process_that_trains_ends_in_good_order():
+    """No crash of a thread that is still in compiled code when the interpreter goes."""
+    program = """
+import atexit, time
+import numpy as np
+from dgp_core.data import Dataset
+from dgp_core.live.workshop import Workshop
+from dgp_core.model import ModelSpec
+from dgp_core.train import TrainSpec, _chunk
+X = np.linspace(-1, 1, 8)[:, None]
+shop = Workshop()
+atexit.register(shop.stop)
+spec = TrainSpec(steps=10**6, minibatch=None)
+run_id, _ = shop.start(
+    Dataset("line", X, X, ("x",), ("y",)), ModelSpec(layers=1, inducing=2), spec
+)
+while shop.watch(run_id).latest is None or shop.watch(run_id).latest.step == 0:
+    time.sleep(0.01)
+"""
+    environment = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_slow_motion_takes_its_time(ready_run):
