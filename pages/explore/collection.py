@@ -47,4 +47,7 @@ else:
         ink = DARK if st.context.theme.type == "dark" else LIGHT
         st.plotly_chart(rows_figure(catalogue.load(entry.name), entry.image, ink), theme=None)
 
-f"Source: {plain(entry.source, 1000)}. Licence: {plain(entry.licence, 1000)}."
+if entry.kind == "toy":
+    st.caption("Source: drawn by this app, from a seed. Licence: yours to use as you like.")
+else:
+    st.caption(f"Source: {plain(entry.source, 1000)}. Licence: {plain(entry.licence, 1000)}.")

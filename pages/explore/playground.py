@@ -8,7 +8,6 @@ import streamlit as st
 
 from datasets.catalogue import entry
 from datasets.starts import MODEL as FILMED_MODEL
-from datasets.starts import TRAIN as FILMED_TRAIN
 from datasets.starts import film
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views import LayerPanel, View1D, view_1d
@@ -41,14 +40,16 @@ TRY = {
 FILM_SECONDS = 0.5
 NOTHING = np.zeros(0), np.zeros((0, 1))
 Record = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-# Room for the pictures: the page's own margins are made for text.
+# Room for the pictures, as the page's own margins are made for text; and nothing fades between
+# two of them.
 STYLE = """<style>
 [data-testid=stMainBlockContainer] { padding-left: 2rem; padding-right: 2rem; }
 [data-testid=stSidebarHeader] { height: 2.5rem; margin-bottom: 0; }
 [data-testid=stSidebarUserContent] { padding-top: 0; }
+[data-stale=true] { opacity: 1 !important; transition: none !important; }
 .st-key-state [data-testid=stMarkdownContainer] { font-variant-numeric: tabular-nums; }
 @media (max-width: 640px) {
-  [data-testid=stMainBlockContainer] { padding-left: 1rem; padding-right: 1rem; }
+  [data-testid=stMainBlockContainer] { padding: 3rem 1rem; }
 }
 </style>"""
 # Of the word that says what a run is doing.
@@ -130,7 +131,7 @@ def bar(run: Run, mine: bool, moving: bool) -> None:
             icon=":material/pause:" if moving else ":material/play_arrow:",
             on_click=session.wish,
             args=("pause" if moving else "play",),
-            key="play",
+            key="pause" if moving else "play",
             width=104,
             disabled=run.status in ("finished", "failed"),
             help="Trains both models, or holds them still.",
@@ -216,7 +217,7 @@ def moment(run_id: str, run: Run, ink: Ink) -> tuple[View1D | None, list[bytes]]
         return view, session.server().pictures(
             run, snapshot, style, lambda: packed_view(view, run.record(), name, ink)
         )
-    frames = film(name) if (run.model, run.train) == (FILMED_MODEL, FILMED_TRAIN) else []
+    frames = film(name) if run.model == FILMED_MODEL else []
     if not frames:
         return None, waiting_pictures(run, ink)
     view = frames[int(session.film_second(run_id) / FILM_SECONDS) % len(frames)]
@@ -328,7 +329,6 @@ def show_moment(run_id: str, mine: bool) -> None:
 
 
 provide_library()
-st.html(STYLE)
 session.browser()
 session.arrive()
 with in_words("This run could not be started. Reload the page, or choose another data set."):
@@ -373,3 +373,5 @@ with in_words("This run could not be started. Reload the page, or choose another
     with example:
         st.markdown(f"**{entry(name).title}.** {entry(name).story}")
         st.markdown(f"**Try this:** {TRY[name]}")
+session.keep_cookie()
+st.html(STYLE)

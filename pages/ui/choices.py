@@ -29,7 +29,7 @@ OFFERED: dict[str, Sequence] = {
     "data": DATA,
     "layers": (1, 2, 3, 4, 5),
     "inducing": (5, 10, 25, 50),
-    "rate": (0.001, 0.003, 0.01, 0.03, 0.1),
+    "rate": (0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
     "natural": (0.0, 0.01, 0.03, 0.1, 0.3),
     "seed": range(1000),
     "speed": tuple(SPEEDS),
@@ -52,9 +52,9 @@ class Choices:
     data: str = "step"
     layers: int = 2
     inducing: int = 25
-    rate: float = 0.01
+    rate: float = TrainSpec().learning_rate
     """Adam's learning rate."""
-    natural: float = 0.1
+    natural: float = TrainSpec().natural_rate
     """γ for the last layer's q(u); 0 leaves it to Adam."""
     seed: int = 0
     speed: str = "full"

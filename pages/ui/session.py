@@ -24,6 +24,7 @@ from pages.ui.choices import IN_WORDS, OFFERED, SPEEDS, Choices, read_query
 CONTROLS = ("data", "layers", "inducing", "rate", "natural")
 """Choices with a control beside the pictures."""
 COOKIE = "dgp_browser"
+ECHO_SECONDS = 0.25
 VIEWER_SECONDS = 5.0
 """A session that has not asked for a picture for so long is not looking."""
 
@@ -101,8 +102,12 @@ def browser() -> str:
         known = str(st.context.cookies.get(COOKIE, ""))
         fits = re.fullmatch(r"[\w-]{32,64}", known)
         st.session_state.browser = known if fits else secrets.token_urlsafe(24)
-    _cookie(key="cookie", data={"name": COOKIE, "value": st.session_state.browser})
     return st.session_state.browser
+
+
+def keep_cookie() -> None:
+    """Leaves the secret with the browser."""
+    _cookie(key="cookie", data={"name": COOKIE, "value": browser()})
 
 
 def is_mine(run_id: str) -> bool:
@@ -262,7 +267,8 @@ def restart_sentence(before: Choices, after: Choices) -> str:
 def new_seed() -> None:
     """Other start values and other noise in the gradients, on the same data."""
     choices = st.session_state.choices
-    _change(replace(choices, seed=(choices.seed + 1) % len(OFFERED["seed"])))
+    if not _is_echo("seed"):
+        _change(replace(choices, seed=(choices.seed + 1) % len(OFFERED["seed"])))
 
 
 def new_speed() -> None:
@@ -282,9 +288,18 @@ def _change(choices: Choices) -> None:
 def wish(name: str) -> None:
     """Play, pause, step or reset, by whoever controls the run."""
     memory = st.session_state
+    if _is_echo(name):
+        return
     with suppress(WorkshopError):  # the page says that the run is over
         getattr(workshop().control(memory.run_id, memory.browser), name)()
         workshop().wake()
+
+
+def _is_echo(name: str) -> bool:
+    """Whether a click is counted again: the page's timer may come between it and its run."""
+    last, memory = st.session_state.get("wished", ("", 0.0)), st.session_state
+    memory.wished = (name, time.monotonic())
+    return last[0] == name and memory.wished[1] - last[1] < ECHO_SECONDS
 
 
 def _follow(run: Run, choices: Choices) -> None:

@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from datasets.starts import film
+from dgp_core.live.run import Run
 from pages.figures.palette import DARK, DEEP, LIGHT, SINGLE
 from pages.figures.playground import (
     bound_figure,
@@ -155,7 +156,7 @@ def test_the_bound_s_range_shows_where_the_models_differ():
 
 
 def test_a_link_keeps_every_choice():
-    choices = Choices("chirp", 4, 10, 0.03, 0.0, 17, "10")
+    choices = Choices("chirp", 4, 10, 0.02, 0.0, 17, "10")
     assert read_query(choices.query()) == (choices, [])
     assert read_query({}) == (Choices(), [])
 
@@ -184,6 +185,7 @@ def test_every_choice_that_is_offered_is_taken_as_it_is():
     for name, offered in OFFERED.items():
         for value in offered:
             assert nearest(str(value), offered, getattr(Choices(), name)) == value
+    assert all(getattr(Choices(), name) in offered for name, offered in OFFERED.items())
     assert set(DATA) >= {"step", "chirp", "motorcycle"}
 
 
@@ -239,6 +241,17 @@ def charts(page: AppTest) -> list[dict]:
     return [json.loads(p.bytes) for p in found if p.component_name == "live_chart"]
 
 
+def test_a_recording_is_shown_while_the_default_model_compiles(monkeypatch):
+    monkeypatch.setattr(Run, "prepare", lambda run: None)
+    page = open_page(data="step")
+    assert word(page) == "Compiling" and not page.exception and not page.error
+    assert any("recording of step" in m.value for m in page.markdown)
+    assert len(charts(page)) == 5
+    other = open_page(data="step", layers="3")
+    assert word(other) == "Compiling" and not other.exception
+    assert len(charts(other)) == 3 and "before any model" in charts(other)[0]["alt"]
+
+
 @pytest.fixture(scope="module")
 def small() -> AppTest:
     """A page with a small model, in slow motion."""
@@ -257,7 +270,7 @@ def test_opens_moves_and_shows_every_picture(small):
 
 def test_pause_step_and_reset(small):
     shown(small, lambda page: word(page) == "Training", "trains")
-    press(small, "play")
+    press(small, "pause")
     assert word(small) == "Paused" and small.button(key="play").label == "Play"
     before = run_of(small).latest.step
     press(small, "step")
@@ -271,11 +284,11 @@ def test_pause_step_and_reset(small):
 def test_rates_speed_and_seed_act_without_a_restart(small):
     shown(small, lambda page: word(page) == "Training", "trains")
     run = run_of(small)
-    small.select_slider(key="choose_rate").set_value(0.03).run()
+    small.select_slider(key="choose_rate").set_value(0.02).run()
     press(small, "seed")
     assert run_of(small) is run
-    assert (run.train.learning_rate, run.train.seed, run.speed) == (0.03, 1, 1.0)
-    assert small.query_params["rate"] == "0.03" and small.query_params["seed"] == "1"
+    assert (run.train.learning_rate, run.train.seed, run.speed) == (0.02, 1, 1.0)
+    assert small.query_params["rate"] == "0.02" and small.query_params["seed"] == "1"
 
 
 def test_another_depth_restarts_and_says_so(small):
@@ -295,7 +308,7 @@ def test_another_browser_watches_and_may_start_its_own(small):
     press(watcher, "own")
     assert watcher.session_state.run_id != small.session_state.run_id
     assert run_of(watcher).model == run_of(small).model
-    assert watcher.button(key="play") and not watcher.exception
+    assert watcher.button(key="pause") and not watcher.exception
 
 
 def test_a_link_to_a_run_that_is_over_starts_another():
