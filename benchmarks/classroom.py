@@ -3,10 +3,12 @@
     python -m benchmarks.classroom --runs 1,10,30 --seconds 30 [--json FILE]
 
 Every run is a two-layer model and its rival on the step toy, watched all the time. The total of
-their steps is held against a bare loop of `train_chunk` over both models, in the same process.
+their steps is held against a bare loop of `train_chunk` over both models, in the same process. A
+second table times the data of the playground's four pictures, which all watchers of a run share.
 """
 
 import argparse
+import os
 import resource
 import time
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 from benchmarks.report import print_table, write_rows
 from datasets import catalogue
 from dgp_core.live.run import Run
+from dgp_core.live.views import Gallery, view_1d
 from dgp_core.live.workshop import Workshop
 from dgp_core.model import ModelSpec
 from dgp_core.train import TrainSpec, train_chunk
@@ -74,6 +77,31 @@ def measure(n_runs: int, seconds: float, alone: float) -> dict:
         "aim": 0.8 if n_runs == 1 else 0.6,
         "least_share_of_mean": round(float(shares.min() / shares.mean()), 3),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def measure_view(n_layers: int, repeats: int = 30) -> dict:
+    """One row: the pictures' data of one moment, computed anew each time."""
+    run = Run(catalogue.load("step"), ModelSpec(layers=n_layers, inducing=25), TRAIN)
+    run.prepare()
+    run.advance()
+    assert run.latest is not None
+    wall, cpu = [], []
+    for _ in range(repeats):
+        run.gallery = Gallery()
+        clock, busy = time.perf_counter(), time.process_time()
+        view_1d(run, run.latest)
+        wall.append(1000 * (time.perf_counter() - clock))
+        cpu.append(1000 * (time.process_time() - busy))
+    return {
+        "layers": n_layers,
+        "inducing": 25,
+        "view_ms_least": round(min(wall), 1),
+        "view_ms_median": round(float(np.median(wall)), 1),
+        "cpu_ms_median": round(float(np.median(cpu)), 1),
+        "aim_ms": 25,
+        "load": round(os.getloadavg()[0], 1),
     }
 
 
@@ -86,8 +114,11 @@ def main():
     alone = bare_loop(min(10.0, options.seconds))
     rows = [measure(int(n), options.seconds, alone) for n in options.runs.split(",")]
     print_table(rows)
+    views = [measure_view(n_layers) for n_layers in (1, 2, 3)]
+    print()
+    print_table(views)
     if options.json:
-        write_rows(options.json, rows)
+        write_rows(options.json, rows + views)
 
 
 if __name__ == "__main__":
