@@ -9,15 +9,14 @@ st.set_page_config(
     initial_sidebar_state=256,
 )
 st.navigation(
-    {
-        "Explore": [
-            st.Page(
-                "pages/explore/playground.py",
-                title="Playground",
-                icon=":material/science:",
-                default=True,
-            ),
-        ],
-    },
+    [
+        st.Page(
+            "pages/explore/playground.py",
+            title="Playground",
+            icon=":material/science:",
+            default=True,
+        ),
+        st.Page("pages/explore/collection.py", title="Data", icon=":material/table_chart:"),
+    ],
     position="top",
 ).run()

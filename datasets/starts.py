@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent / "films"
 MODEL = ModelSpec(layers=2, inducing=25)
 """What the films show; a page that starts with another model has no film."""
 
-TRAIN = TrainSpec(steps=20_000, minibatch=None, decay=False)
+TRAIN = TrainSpec(steps=20_000, learning_rate=0.01, minibatch=None, decay=False)
 
 STEPS = (0, 3, 7, 12, 20, 30, 45, 65, 100, 150, 220, 300)
 """The moments of a film."""

@@ -52,8 +52,8 @@ class Choices:
     data: str = "step"
     layers: int = 2
     inducing: int = 25
-    rate: float = TrainSpec().learning_rate
-    """Adam's learning rate."""
+    rate: float = 0.01
+    """Adam's learning rate: less than a fit's, since here it never falls, and jumps would show."""
     natural: float = TrainSpec().natural_rate
     """γ for the last layer's q(u); 0 leaves it to Adam."""
     seed: int = 0

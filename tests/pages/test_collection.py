@@ -28,7 +28,7 @@ def test_every_set_has_its_story_and_credit_on_the_page(kind):
         page.selectbox[0].select_index(i).run()
         entry, text = catalogue.entry(name), " ".join(block.value for block in page.markdown)
         assert not page.exception and not page.error
-        assert "Source:" in text and "Licence:" in text
+        assert "Source:" in page.caption[-1].value and "Licence:" in page.caption[-1].value
         assert entry.story.split()[0] in html.unescape(text)
 
 
