@@ -49,7 +49,7 @@ STYLE = """<style>
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 .st-key-state [data-testid=stMarkdownContainer] { font-variant-numeric: tabular-nums; }
 @media (max-width: 640px) {
-  [data-testid=stMainBlockContainer] { padding: 3rem 1rem; }
+  [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
 }
 </style>"""
 # Of the word that says what a run is doing.
