@@ -54,15 +54,20 @@ def measure(n_runs: int, seconds: float, alone: float) -> dict:
     while any(workshop.watch(i).latest is None for i in runs):
         time.sleep(0.01)
 
-    seen = {i: {workshop.watch(i).latest.step} for i in runs}
-    first = {i: workshop.watch(i).latest.step for i in runs}
+    def step(run_id: str) -> int:
+        snapshot = workshop.watch(run_id).latest
+        assert snapshot is not None
+        return snapshot.step
+
+    first = {i: step(i) for i in runs}
+    seen = {i: {first[i]} for i in runs}
     start = time.perf_counter()
     while time.perf_counter() - start < seconds:
         for i in runs:
-            seen[i].add(workshop.watch(i).latest.step)
+            seen[i].add(step(i))
         time.sleep(0.01)
     taken = time.perf_counter() - start
-    steps = sum(workshop.watch(i).latest.step - first[i] for i in runs)
+    steps = sum(step(i) - first[i] for i in runs)
     workshop.stop()
 
     frames = np.array([len(seen[i]) - 1 for i in runs]) / taken
