@@ -31,10 +31,10 @@ TRY = {
     "sawtooth": "go from depth 2 to 3. Does another layer help with more than one jump?",
     "chirp": "watch the first layer bend until the wave that enters the second one is even.",
     "growing_noise": "compare the widths of the two shades at the left and at the right end.",
-    "two_branches": "look right of zero: the deep model's shade can split, the rival's cannot.",
-    "nearly_linear": "go to depth 5. The meters fall: layers that are not needed switch off.",
+    "two_branches": "look right of zero: has the deep model's shade one hump there, or two?",
+    "nearly_linear": "go to depth 5 and watch the meters: do needless layers switch off?",
     "composition": "press New seed a few times: does the deep model always find the same layers?",
-    "motorcycle": "look at the flat start: only one of the two models can be sure of it.",
+    "motorcycle": "look at the flat start: which of the two models is surer of it?",
 }
 
 FILM_SECONDS = 0.5
