@@ -109,7 +109,7 @@ def summary(rows: list[dict]) -> list[dict]:
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="benchmarks.paper", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="benchmarks.paper")
     parser.add_argument("--data", type=Path, required=True, help="a folder of .npz files (X, y)")
     parser.add_argument("--sets", default="kin8nm,energy")
     parser.add_argument("--models", default="linear,sgp,dgp2,dgp3")

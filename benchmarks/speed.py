@@ -21,7 +21,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from benchmarks.report import print_table, write_rows
 from dgp_core.model import ModelSpec, create_model
 from dgp_core.optimise import create_state
-from dgp_core.train import Rows, TrainSpec, _chunk, train_chunk
+from dgp_core.train import Rows, TrainSpec, train_chunk
 
 # (rows, inputs = inner width, [(layers, inducing points)], steps in a call)
 WORKLOADS = {
@@ -76,7 +76,6 @@ def compile_seconds(state, rows: Rows, spec: TrainSpec) -> tuple[float, float]:
     """Until a first call has ended: with nothing kept, and with JAX's cache on disk."""
 
     def first_call() -> float:
-        _chunk.clear_cache()
         jax.clear_caches()
         return best_of(1, lambda: train_chunk(state, rows, spec, 0)[0])
 
@@ -122,7 +121,7 @@ def measure(workload: str, L: int, M: int) -> dict:
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="benchmarks.speed", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="benchmarks.speed")
     parser.add_argument("--workloads", default="A,B,C")
     parser.add_argument("--json", type=Path, help="write the rows to a file")
     options = parser.parse_args()
