@@ -8,6 +8,10 @@ output p on its own. Given the layer's inputs, rows are independent of one anoth
 
 Work that no row needs twice is done once a step (`factorise`), and then serves every row
 (`conditional`).
+
+No Cholesky factor or triangular solve here or elsewhere is batched by `vmap`: JAX 0.10's batched
+LAPACK calls wait, on a thread of XLA's pool, for other threads of that pool, and two at once on two
+cores wait for ever. `lax.map` takes one matrix after another, and is as fast.
 """
 
 from dataclasses import dataclass
@@ -157,7 +161,7 @@ def factorise(
     weights = None if layer.mean_weights is None else lax.stop_gradient(layer.mean_weights)
     common = (layer.kernel, layer.inducing, weights, layer.noise)
     if K.dtype == jnp.float32:
-        factor = layer.factor if covariance is None else jnp.linalg.cholesky(covariance)
+        factor = layer.factor if covariance is None else lax.map(jnp.linalg.cholesky, covariance)
         return Factors(*common, layer.q_mean, factor, jnp.linalg.cholesky(K))
     inverse = inverse_cholesky(K)
     if covariance is None:  # Q = (CᵀL⁻¹)ᵀ(CᵀL⁻¹) − L⁻ᵀL⁻¹

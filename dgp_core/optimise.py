@@ -90,7 +90,8 @@ def natural_step(
     γ ≤ 1; where it is not, an indefinite one shows as NaN, and the step is undone.
     """
 
-    def one(m, C, g, G):
+    def one(output):
+        m, C, g, G = output
         eye = jnp.eye(len(m), dtype=m.dtype)
         C_inv = lax.linalg.triangular_solve(C, eye, left_side=True, lower=True)
         precision = C_inv.T @ C_inv
@@ -102,8 +103,8 @@ def natural_step(
         C = lax.linalg.triangular_solve(U, eye, left_side=True, lower=False).T
         return C @ (C.T @ theta), C
 
-    m, C = jax.vmap(one, in_axes=(1, 0, 1, 0), out_axes=(1, 0))(mean, factor, g, G)
-    return m, C
+    m, C = lax.map(one, (mean.T, factor, g.T, G))  # never a batch: see layers.py
+    return m.T, C
 
 
 def bound_and_gradient(

@@ -160,7 +160,8 @@ def _function_draws(model: DeepGP, X, key, jitter, n_draws):
         eps_u = jax.random.normal(key_u, (n_draws, M, P), X.dtype)
         eps_r = jax.random.normal(key_r, (n_draws, len(X), P), X.dtype)
         L = jnp.linalg.cholesky(inducing_gram(layer, jitter))
-        F = jax.vmap(partial(_draw_layer, layer, L))(H, eps_u, eps_r)
+        # One draw after another, never a batch: see layers.py.
+        F = lax.map(lambda draw, layer=layer, L=L: _draw_layer(layer, L, *draw), (H, eps_u, eps_r))
         layers_out.append(F)
         H = jnp.concatenate([F, inputs], 2) if model.concatenate else F
     return layers_out

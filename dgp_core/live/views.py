@@ -321,7 +321,7 @@ def _leaving(layer: Layer, L: jax.Array, H: jax.Array, eps_u: jax.Array, eps_r: 
         R = layer.kernel.gram(H, H) - T.T @ T
         return T, jnp.linalg.cholesky(R + DRAW_JITTER * scale * jnp.eye(len(H), dtype=H.dtype))
 
-    T, root = jax.vmap(roots)(H)
+    T, root = lax.map(roots, H)  # never a batch: see layers.py
     v = layer.q_mean[None] + jnp.einsum("pij,sjp->sip", layer.factor, eps_u)
     F = jnp.swapaxes(T, 1, 2) @ v + root @ eps_r
     return F if layer.mean_weights is None else F + H @ layer.mean_weights
