@@ -338,7 +338,12 @@ def test_float32_is_a_choice_that_predicts_alike():
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(60)
     fits = {
         precision: DeepGPRegressor(
-            layers=2, inducing=10, steps=200, minibatch=None, precision=precision
+            layers=2,
+            inducing=10,
+            steps=200,
+            learning_rate=0.01,
+            minibatch=None,
+            precision=precision,
         ).fit(X, y)
         for precision in ("float32", "float64")
     }
