@@ -138,7 +138,7 @@ class Bound:
 def create_model(
     spec: ModelSpec, X: np.ndarray, n_outputs: int = 1, n_classes: int = 2, seed: int = 0
 ) -> DeepGP:
-    """A model at its start values (DESIGN of the paper's experiments), Z from k-means on X (N, D).
+    """A model at the start values of the paper's experiments, Z from k-means on X (N, D).
 
     `n_outputs` counts the columns of Y; `n_classes` matters to the multiclass likelihoods only.
     """
