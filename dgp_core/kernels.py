@@ -202,7 +202,7 @@ class Periodic(Stationary):
         def circle(X):
             return jnp.concatenate([jnp.cos(turn * X) * scale, jnp.sin(turn * X) * scale], 1)
 
-        return self.variance * jnp.exp(-0.5 * _squared_distance(circle(X), circle(Z)))
+        return _squared_exponential(circle(X), circle(Z), self.log_variance)
 
 
 @jax.tree_util.register_dataclass

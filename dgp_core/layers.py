@@ -11,7 +11,7 @@ Work that no row needs twice is done once a step (`factorise`), and then serves 
 
 No Cholesky factor or triangular solve here or elsewhere is batched by `vmap`: JAX 0.10's batched
 LAPACK calls wait, on a thread of XLA's pool, for other threads of that pool, and two at once on two
-cores wait for ever. `lax.map` takes one matrix after another, and is as fast.
+cores wait for ever. `lax.map` takes one matrix after another.
 """
 
 from dataclasses import dataclass
