@@ -4,12 +4,21 @@ Figures are plain dicts in Plotly's own form, since they are made several times 
 validated objects would cost more than the numbers themselves.
 """
 
-import base64
-
 import numpy as np
 
 from dgp_core.live.views import LayerPanel, Panel, View1D
-from pages.figures.palette import DEEP, DRAW, FONT, INDUCING, SINGLE, Ink, tint
+from pages.figures.marks import (
+    band,
+    base_layout,
+    dots,
+    frame,
+    labelled_axis,
+    line,
+    lines,
+    triangle,
+    typed,
+)
+from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 
 SHADES = 0.55
 """Exponent of the shade: densities below one raise thin tails into view."""
@@ -17,26 +26,10 @@ MOST_POINTS = 240
 """Along a curve of the bound."""
 
 
-def typed(values: np.ndarray, dtype: str = "f4") -> dict:
-    """An array as Plotly reads it without parsing: its bytes, in base 64."""
-    packed = np.ascontiguousarray(values, np.dtype(dtype).newbyteorder("<"))
-    spec = {"dtype": dtype, "bdata": base64.b64encode(packed.tobytes()).decode()}
-    if packed.ndim == 2:
-        spec["shape"] = f"{packed.shape[0]},{packed.shape[1]}"
-    return spec
-
-
-def frame(values: np.ndarray, margin: float) -> list[float]:
-    """The range of some values, and a margin on both sides as a share of it."""
-    low, high = float(np.min(values)), float(np.max(values))
-    room = margin * ((high - low) or 1.0)
-    return [low - room, high + room]
-
-
 def data_figure(x, y, x_name: str, y_name: str, ink: Ink, height: int = 285) -> dict:
     """The data alone, in the frame that the predictions will have."""
     layout = _prediction_layout(x, y, x_name, y_name, ink, height)
-    return {"data": [_dots(x, y, ink)], "layout": layout}
+    return {"data": [dots(x, y, ink)], "layout": layout}
 
 
 def prediction_figure(
@@ -51,30 +44,30 @@ def prediction_figure(
     traces = [
         *shade,
         {
-            **_lines(view.x, panel.draws),
+            **lines(view.x, panel.draws),
             "name": f"{len(panel.draws)} function draws",
             "line": {"color": tint(DRAW, 0.55 if deep else 0.65), "width": 1},
         },
         {
-            **_line(x, mean),
+            **line(x, mean),
             "line": {"color": tint(ink.paper, 0.85), "width": 5},
             "hoverinfo": "skip",
             "showlegend": False,
         },
         {
-            **_line(x, mean),
+            **line(x, mean),
             "name": "mean",
             "line": {"color": colour, "width": 2.6, "dash": dash},
             "hovertemplate": "mean %{y:.3g}<extra></extra>",
         },
-        _dots(view.data_x, view.data_y, ink),
+        dots(view.data_x, view.data_y, ink),
         {
             "type": "scatter",
             "mode": "markers",
             "name": "inducing points",
             "x": typed(panel.inducing),
             "y": typed(np.full(len(panel.inducing), bottom)),
-            "marker": _triangle(ink, 9),
+            "marker": triangle(ink, 9),
             "hovertemplate": "inducing point at %{x:.3g}<extra></extra>",
         },
     ]
@@ -92,15 +85,15 @@ def layer_figure(
     Bars are q(u)'s mean ± 2σ, the band is the map's mean ± 2σ.
     """
     leaves = y_name if last else "what leaves"
-    layout = _layout(ink, 176)
-    layout["xaxis"] = _axis(ink, x_name if first else "what enters", domain=[0.0, 0.46])
-    layout["yaxis"] = _axis(ink, leaves)
-    layout["xaxis2"] = _axis(ink, x_name, domain=[0.56, 1.0], anchor="y2")
-    layout["yaxis2"] = _axis(ink, "", anchor="x2", matches="y")
+    layout = base_layout(ink, 176)
+    layout["xaxis"] = labelled_axis(ink, x_name if first else "what enters", domain=[0.0, 0.46])
+    layout["yaxis"] = labelled_axis(ink, leaves)
+    layout["xaxis2"] = labelled_axis(ink, x_name, domain=[0.56, 1.0], anchor="y2")
+    layout["yaxis2"] = labelled_axis(ink, "", anchor="x2", matches="y")
     layout["xaxis2"]["range"] = [float(layer.x[0]), float(layer.x[-1])]
     traces = [
         {
-            **_lines(layer.x, layer.samples),
+            **lines(layer.x, layer.samples),
             "xaxis": "x2",
             "yaxis": "y2",
             "name": "samples",
@@ -127,11 +120,13 @@ def bound_figure(
     A record is the fit (T,) and the KL of each layer (T, L). Steps are on a log scale, and each
     place on a curve is the mean of the steps around it.
     """
-    layout = _layout(ink, height)
-    layout["xaxis"] = _axis(ink, "", type="log", anchor="y", matches="x2", showticklabels=False)
-    layout["xaxis2"] = _axis(ink, "step (log scale)", type="log", anchor="y2", nticks=5)
-    layout["yaxis"] = _axis(ink, "bound (nats)", domain=[0.46, 1.0])
-    layout["yaxis2"] = _axis(ink, "KL (nats)", domain=[0.0, 0.38], rangemode="tozero")
+    layout = base_layout(ink, height)
+    layout["xaxis"] = labelled_axis(
+        ink, "", type="log", anchor="y", matches="x2", showticklabels=False
+    )
+    layout["xaxis2"] = labelled_axis(ink, "step (log scale)", type="log", anchor="y2", nticks=5)
+    layout["yaxis"] = labelled_axis(ink, "bound (nats)", domain=[0.46, 1.0])
+    layout["yaxis2"] = labelled_axis(ink, "KL (nats)", domain=[0.0, 0.38], rangemode="tozero")
     layout["legend"] |= {"font": {"size": 11}}
     traces, shown = [], []
     L = deep[1].shape[1]
@@ -145,7 +140,7 @@ def bound_figure(
         shown.append(parts[:, 0])
         traces.append(
             {
-                **_line(typed(step), typed(parts[:, 0])),
+                **line(typed(step), typed(parts[:, 0])),
                 "name": name,
                 "line": {"color": colour, "width": 2, "dash": dash},
                 "hovertemplate": name + " %{y:,.1f} at step %{x:,.0f}<extra></extra>",
@@ -155,7 +150,7 @@ def bound_figure(
             layer = f"KL of layer {l + 1}" if kl.shape[1] > 1 else "KL of the single layer"
             traces.append(
                 {
-                    **_line(typed(step), typed(parts[:, 1 + l])),
+                    **line(typed(step), typed(parts[:, 1 + l])),
                     "xaxis": "x2",
                     "yaxis": "y2",
                     "name": layer,
@@ -253,30 +248,18 @@ def _density(view: View1D, panel: Panel, colour: str) -> dict:
 def _bands(view: View1D, panel: Panel, colour: str) -> list[dict]:
     low, lower, upper, high = panel.quantiles
     return [
-        _band(view.x, low, high, "middle 95 %", tint(colour, 0.18)),
-        _band(view.x, lower, upper, "middle 50 %", tint(colour, 0.34)),
+        band(view.x, low, high, "middle 95 %", tint(colour, 0.18)),
+        band(view.x, lower, upper, "middle 50 %", tint(colour, 0.34)),
     ]
-
-
-def _band(x, low, high, name: str, fill: str) -> dict:
-    """One closed outline: there along the lower edge, back along the upper."""
-    return {
-        **_line(typed(np.concatenate([x, x[::-1]])), typed(np.concatenate([low, high[::-1]]))),
-        "name": name,
-        "line": {"width": 0},
-        "fill": "toself",
-        "fillcolor": fill,
-        "hoverinfo": "skip",
-    }
 
 
 def _map(layer: LayerPanel, ink: Ink) -> list[dict]:
     assert layer.map_x is not None and layer.map_mean is not None and layer.map_sd is not None
     low, high = layer.map_mean - 2 * layer.map_sd, layer.map_mean + 2 * layer.map_sd
     traces = [
-        _band(layer.map_x, low, high, "map ± 2σ", tint(DEEP, 0.2)),
+        band(layer.map_x, low, high, "map ± 2σ", tint(DEEP, 0.2)),
         {
-            **_line(typed(layer.map_x), typed(layer.map_mean)),
+            **line(typed(layer.map_x), typed(layer.map_mean)),
             "name": "map",
             "line": {"color": DEEP, "width": 2},
             "hovertemplate": "%{x:.3g} goes to %{y:.3g}<extra></extra>",
@@ -297,77 +280,16 @@ def _map(layer: LayerPanel, ink: Ink) -> list[dict]:
                     "thickness": 1.2,
                     "width": 0,
                 },
-                "marker": _triangle(ink, 7),
+                "marker": triangle(ink, 7),
                 "hovertemplate": "inducing point %{x:.3g}, q(u) mean %{y:.3g}<extra></extra>",
             }
         )
     return traces
 
 
-def _dots(x, y, ink: Ink) -> dict:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "data",
-        "x": typed(x),
-        "y": typed(y),
-        "marker": {
-            "color": tint(ink.data, 0.8),
-            "size": 5 if len(x) <= 150 else 4,
-            "line": {"color": ink.paper, "width": 0.5},
-        },
-        "hovertemplate": "data (%{x:.3g}, %{y:.3g})<extra></extra>",
-    }
-
-
-def _triangle(ink: Ink, size: int) -> dict:
-    line = {"color": ink.paper, "width": 0.6}
-    return {"symbol": "triangle-up", "size": size, "color": INDUCING, "line": line}
-
-
-def _line(x: dict, y: dict) -> dict:
-    return {"type": "scatter", "mode": "lines", "x": x, "y": y}
-
-
-def _lines(x: np.ndarray, curves: np.ndarray) -> dict:
-    """Several curves (S, G) over the same x as one trace, with a gap after each."""
-    gap = np.full((len(curves), 1), np.nan)
-    xs = np.tile(np.append(x, np.nan), len(curves))
-    ys = np.concatenate([curves, gap], 1).ravel()
-    return {**_line(typed(xs), typed(ys)), "hoverinfo": "skip"}
-
-
 def _prediction_layout(x, y, x_name, y_name, ink: Ink, height: int, grid=None) -> dict:
-    layout = _layout(ink, height) | {"showlegend": False}
+    layout = base_layout(ink, height) | {"showlegend": False}
     x_range = frame(x, 0.1) if grid is None else [float(grid[0]), float(grid[-1])]
-    layout["xaxis"] = _axis(ink, x_name, range=x_range)
-    layout["yaxis"] = _axis(ink, y_name, range=frame(y, 0.35))
+    layout["xaxis"] = labelled_axis(ink, x_name, range=x_range)
+    layout["yaxis"] = labelled_axis(ink, y_name, range=frame(y, 0.35))
     return layout
-
-
-def _layout(ink: Ink, height: int) -> dict:
-    """Every colour set, since nothing else may choose one; zoom kept from frame to frame."""
-    return {
-        "height": height,
-        "margin": {"l": 8, "r": 6, "t": 6, "b": 8},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 12, "color": ink.text},
-        "hoverlabel": {"bgcolor": ink.paper, "font": {"color": ink.text}},
-        "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"},
-        "showlegend": True,
-        "dragmode": "zoom",
-        "uirevision": "kept",
-    }
-
-
-def _axis(ink: Ink, title: str, **more) -> dict:
-    return {
-        "title": {"text": title, "font": {"size": 13}, "standoff": 6},
-        "gridcolor": ink.grid,
-        "linecolor": ink.grid,
-        "zeroline": False,
-        "showline": True,
-        "automargin": True,
-        **more,
-    }

@@ -1,0 +1,96 @@
+"""Marks that the pictures share, as plain dicts in Plotly's own form."""
+
+import base64
+
+import numpy as np
+
+from pages.figures.palette import FONT, INDUCING, Ink, tint
+
+
+def typed(values: np.ndarray, dtype: str = "f4") -> dict:
+    """An array as Plotly reads it without parsing: its bytes, in base 64."""
+    packed = np.ascontiguousarray(values, np.dtype(dtype).newbyteorder("<"))
+    spec = {"dtype": dtype, "bdata": base64.b64encode(packed.tobytes()).decode()}
+    if packed.ndim == 2:
+        spec["shape"] = f"{packed.shape[0]},{packed.shape[1]}"
+    return spec
+
+
+def frame(values: np.ndarray, margin: float) -> list[float]:
+    """The range of some values, and a margin on both sides as a share of it."""
+    low, high = float(np.min(values)), float(np.max(values))
+    room = margin * ((high - low) or 1.0)
+    return [low - room, high + room]
+
+
+def line(x: dict, y: dict) -> dict:
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y}
+
+
+def lines(x: np.ndarray, curves: np.ndarray) -> dict:
+    """Several curves (S, G) over the same x as one trace, with a gap after each."""
+    gap = np.full((len(curves), 1), np.nan)
+    xs = np.tile(np.append(x, np.nan), len(curves))
+    ys = np.concatenate([curves, gap], 1).ravel()
+    return {**line(typed(xs), typed(ys)), "hoverinfo": "skip"}
+
+
+def band(x, low, high, name: str, fill: str) -> dict:
+    """One closed outline: there along the lower edge, back along the upper."""
+    return {
+        **line(typed(np.concatenate([x, x[::-1]])), typed(np.concatenate([low, high[::-1]]))),
+        "name": name,
+        "line": {"width": 0},
+        "fill": "toself",
+        "fillcolor": fill,
+        "hoverinfo": "skip",
+    }
+
+
+def dots(x, y, ink: Ink) -> dict:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "data",
+        "x": typed(x),
+        "y": typed(y),
+        "marker": {
+            "color": tint(ink.data, 0.8),
+            "size": 5 if len(x) <= 150 else 4,
+            "line": {"color": ink.paper, "width": 0.5},
+        },
+        "hovertemplate": "data (%{x:.3g}, %{y:.3g})<extra></extra>",
+    }
+
+
+def triangle(ink: Ink, size: int) -> dict:
+    edge = {"color": ink.paper, "width": 0.6}
+    return {"symbol": "triangle-up", "size": size, "color": INDUCING, "line": edge}
+
+
+def base_layout(ink: Ink, height: int) -> dict:
+    """Every colour set, since nothing else may choose one; zoom kept from frame to frame."""
+    return {
+        "height": height,
+        "margin": {"l": 8, "r": 6, "t": 6, "b": 8},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 12, "color": ink.text},
+        "hoverlabel": {"bgcolor": ink.paper, "font": {"color": ink.text}},
+        "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"},
+        "showlegend": True,
+        "dragmode": "zoom",
+        "uirevision": "kept",
+    }
+
+
+def labelled_axis(ink: Ink, title: str, **more) -> dict:
+    return {
+        "title": {"text": title, "font": {"size": 13}, "standoff": 6},
+        "gridcolor": ink.grid,
+        "linecolor": ink.grid,
+        "zeroline": False,
+        "showline": True,
+        "automargin": True,
+        **more,
+    }
