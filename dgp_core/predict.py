@@ -132,19 +132,22 @@ def class_probabilities(model: DeepGP, latent: Mixture) -> np.ndarray:
     return np.asarray(_class_probabilities(model.likelihood, latent.means, latent.variances))
 
 
-def _residual_covariance(layer: Layer, L: jax.Array, H: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """T = L⁻¹ Kzh (M, N), and what the inducing variables leave open: K_hh − TᵀT (N, N)."""
+def residual_roots(layer: Layer, L: jax.Array, H: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What functions of a layer at H (N, D) are drawn with, given Kzz = L Lᵀ.
+
+    T = L⁻¹ Kzh (M, N), and a Cholesky factor of what the inducing variables leave open, K_hh − TᵀT.
+    """
     T = lax.linalg.triangular_solve(
         L, layer.kernel.gram(layer.inducing, H), left_side=True, lower=True
     )
-    return T, layer.kernel.gram(H, H) - T.T @ T
+    scale = jnp.mean(layer.kernel.diagonal(H))
+    R = layer.kernel.gram(H, H) - T.T @ T
+    return T, jnp.linalg.cholesky(R + DRAW_JITTER * scale * jnp.eye(len(H), dtype=H.dtype))
 
 
 def _draw_layer(layer: Layer, L: jax.Array, H: jax.Array, eps_u: jax.Array, eps_r: jax.Array):
     """One function of the layer at H (N, D): w(h) + Tᵀ(m + C ε_u) + chol(K_hh − TᵀT) ε_r."""
-    T, R = _residual_covariance(layer, L, H)
-    scale = jnp.mean(layer.kernel.diagonal(H))
-    root = jnp.linalg.cholesky(R + DRAW_JITTER * scale * jnp.eye(len(H), dtype=H.dtype))
+    T, root = residual_roots(layer, L, H)
     v = layer.q_mean + jnp.einsum("pij,jp->ip", layer.factor, eps_u)
     F = T.T @ v + root @ eps_r
     return F if layer.mean_weights is None else F + H @ layer.mean_weights

@@ -14,9 +14,11 @@ from scipy import special
 
 from dgp_core.data import Dataset
 from dgp_core.layers import inducing_gram
-from dgp_core.live import views
+from dgp_core.live import views_1d
+from dgp_core.live.gallery import Gallery
 from dgp_core.live.run import Run
-from dgp_core.live.views import LEVELS, Gallery, has_view_1d, view_1d
+from dgp_core.live.views import has_view_1d, view_1d
+from dgp_core.live.views_1d import LEVELS
 from dgp_core.mixture import Mixture
 from dgp_core.model import JITTER, ModelSpec
 from dgp_core.predict import _draw_layer, layer_views, predict_latent, predict_observed
@@ -66,8 +68,8 @@ def view(run):
 
 def mixture_of(run: Run, model, view) -> Mixture:
     """The view's own components of y in the user's units."""
-    axis = views._Axis.of(run.dataset, run.scaler, model)
-    numbers = views._numbers(model, view.x, run.scaler, axis, 8)
+    axis = views_1d._Axis.of(run.dataset, run.scaler, model)
+    numbers = views_1d._numbers(model, view.x, run.scaler, axis, 8)
     mixture = Mixture(numbers.means[:, :, None], numbers.variances[:, :, None])
     return mixture.affine(run.scaler.y_scale, run.scaler.y_mean)
 
@@ -94,7 +96,7 @@ def test_a_view_names_its_axes_and_spans_the_data(run, view):
 def test_mean_quantiles_and_density_are_the_mixtures(run, view, which):
     panel, model = getattr(view, which), getattr(run.latest, which)
     mixture = mixture_of(run, model, view)
-    assert len(mixture.means) == (views.PATHS if which == "deep" else 1)
+    assert len(mixture.means) == (views_1d.PATHS if which == "deep" else 1)
     np.testing.assert_allclose(panel.mean, mixture.mean[:, 0], rtol=1e-10)
     scale = np.sqrt(mixture.variance[:, 0])
     error = (panel.quantiles - mixture.quantile(np.array(LEVELS))[:, :, 0]) / scale
@@ -156,7 +158,7 @@ def test_draws_are_whole_functions_through_every_layer(run, view):
     shapes = tuple(layer.q_mean.shape for layer in deep.layers)
     H = [jnp.asarray(x)] * 8
     for layer, (eps_u, eps_r) in zip(
-        deep.layers, views._function_normals(8, 120, shapes), strict=True
+        deep.layers, views_1d._function_normals(8, 120, shapes), strict=True
     ):
         L = jnp.linalg.cholesky(inducing_gram(layer, JITTER))
         H = [_draw_layer(layer, L, H[s], eps_u[s], eps_r[s]) for s in range(8)]
@@ -228,7 +230,7 @@ def test_a_moment_is_computed_once_whoever_asks(run, monkeypatch):
         time.sleep(0.05)
         return object()
 
-    monkeypatch.setattr(views, "_view_1d", slow)
+    monkeypatch.setattr(views_1d, "_view_1d", slow)
     monkeypatch.setattr(run, "gallery", Gallery())
     seen = []
     threads = [

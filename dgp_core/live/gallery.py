@@ -1,0 +1,41 @@
+"""Pictures' data of one run, each computed once and shared by all who watch."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Any
+
+MOST_VIEWS = 16
+"""Kept a run: watchers look at the newest moment, and at a few that a slider names."""
+
+
+class Gallery:
+    """Views of one run: each is computed once, whoever asks, and a few are kept."""
+
+    def __init__(self, most: int = MOST_VIEWS):
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, Future] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The view of this key; who comes while another computes it waits for that."""
+        with self._lock:
+            future = self._kept.get(key)
+            first = future is None
+            if future is None:
+                future = self._kept[key] = Future()
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+        if first:
+            try:
+                future.set_result(compute())
+            except BaseException as error:
+                with self._lock:
+                    self._kept.pop(key, None)
+                future.set_exception(error)
+        return future.result()

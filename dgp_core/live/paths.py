@@ -1,0 +1,221 @@
+"""What the pictures of any data share: even sample paths, mixtures along them, the means' own path.
+
+The ε are fixed, so that a picture moves only as far as the parameters do.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from scipy import special
+
+from dgp_core.data import Scaler
+from dgp_core.layers import Factors, Layer, Normal, conditional
+from dgp_core.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
+from dgp_core.model import JITTER, Bound, DeepGP
+from dgp_core.optimise import MOST_JITTER
+
+if TYPE_CHECKING:
+    from dgp_core.live.run import Run
+
+HALVINGS = 40
+"""Of a quantile's bracket: 1e-12 of it is left."""
+
+MOST_ROWS = 400
+"""Rows of the data that a picture shows."""
+
+
+@lru_cache(maxsize=64)
+def even_normals(n_paths: int, widths: tuple[int, ...]) -> list[np.ndarray]:
+    """ε of every layer (S, P): Φ⁻¹ of S even shares, shuffled for each output, variance 1.
+
+    A Latin hypercube: with one output in all it is a quadrature over ε.
+    """
+    rng = np.random.default_rng(0)
+    even = special.ndtri((np.arange(n_paths) + 0.5) / n_paths)
+    even /= even.std()
+    return [np.stack([rng.permutation(even) for _ in range(P)], 1) for P in widths]
+
+
+def inner_widths(model: DeepGP) -> tuple[int, ...]:
+    """Outputs of every layer but the last."""
+    return tuple(layer.q_mean.shape[1] for layer in model.layers[:-1])
+
+
+def noise_variances(model: DeepGP, n_paths: int) -> np.ndarray:
+    """The noise of the first output on each path (S,), or (1,) where all have the same.
+
+    Student's t is a Gaussian of variance s²/λ, λ ~ Gamma(ν/2, ν/2): the paths take λ's even
+    quantiles. Behind a link there is none.
+    """
+    likelihood = model.likelihood
+    if isinstance(likelihood, Gaussian):
+        return np.exp(np.asarray(likelihood.log_variance, np.float64)[:1])
+    if isinstance(likelihood, StudentT):
+        nu = 2.0 + np.exp(float(likelihood.log_excess[0]))
+        share = np.random.default_rng(2).permutation((np.arange(n_paths) + 0.5) / n_paths)
+        precision = special.gammaincinv(0.5 * nu, share) / (0.5 * nu)
+        return np.exp(2 * float(likelihood.log_scale[0])) / precision
+    return np.zeros(1)
+
+
+def components(model: DeepGP, factors: tuple[Factors, ...], X: jax.Array, draws) -> Normal:
+    """q(f^L) on each path, (S, G, P), the rows of a path sharing ε; S is 1 with one layer.
+
+    The first layer sees the same inputs on every path, and is asked once.
+    """
+    q = conditional(factors[0], X)
+    mean, variance = q.mean[None], q.variance[None]  # (1 or S, G, P)
+    for factor, eps in zip(factors[1:], draws, strict=True):
+        H = mean + eps[:, None, :] * jnp.sqrt(variance)
+        if model.concatenate:
+            H = jnp.concatenate([H, jnp.broadcast_to(X[None], (*H.shape[:2], X.shape[1]))], 2)
+        S, G, D = H.shape
+        q = conditional(factor, H.reshape(S * G, D))
+        mean, variance = q.mean.reshape(S, G, -1), q.variance.reshape(S, G, -1)
+    return Normal(mean, variance)
+
+
+def noisy(q: Normal, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Means and deviations of the first output (S, G), noise included, in float64."""
+    mean, variance = q.mean[:, :, 0].astype(float), q.variance[:, :, 0].astype(float)
+    variance = variance + noise[:, None]
+    return jnp.broadcast_to(mean, variance.shape), jnp.sqrt(variance)
+
+
+def cdf(z: jax.Array) -> jax.Array:
+    """Φ(z) = ½ erfc(−z/√2); JAX's own ndtr takes seven times as long."""
+    return 0.5 * lax.erfc(z * float(-np.sqrt(0.5)))
+
+
+def quantiles(means: jax.Array, deviations: jax.Array, levels: tuple[float, ...]) -> jax.Array:
+    """Quantiles of the mixture (K, G), by halving the bracket of the components' own."""
+    level = jnp.asarray(levels)[:, None]
+    own = means[None] + deviations[None] * jnp.asarray(special.ndtri(levels))[:, None, None]
+    inverse = 1.0 / deviations
+
+    def halve(_, bracket):
+        low, high = bracket
+        middle = 0.5 * (low + high)
+        below = jnp.mean(cdf((middle[:, None] - means[None]) * inverse[None]), 1) < level
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    low, high = jnp.min(own, 1), jnp.max(own, 1)
+    if len(means) > 1:
+        low, high = lax.fori_loop(0, HALVINGS, halve, (low, high))
+    return 0.5 * (low + high)
+
+
+def mixture_probabilities(likelihood: RobustMax | Softmax, q: Normal) -> jax.Array:
+    """p(y = c) of each row (G, C): the mean over paths; single precision is enough to look at."""
+    S, G, C = q.mean.shape
+    mean, variance = (a.reshape(S * G, C).astype(jnp.float32) for a in q)
+    every = likelihood.class_probabilities(mean, variance)
+    return jnp.mean(every.reshape(S, G, C), 0)
+
+
+def mean_path(model: DeepGP, factors: tuple[Factors, ...], X: jax.Array):
+    """What enters each layer and the q that leaves it, where every layer passes on its mean."""
+    H, steps = X, []
+    for factor in factors:
+        q = conditional(factor, H)
+        steps.append((H, q))
+        H = jnp.concatenate([q.mean, X], 1) if model.concatenate else q.mean
+    return steps
+
+
+def departure(added: jax.Array, mean_function: jax.Array | None) -> jax.Array:
+    """How far a layer is from its mean function: δ/√(δ² + ω²), both root mean squares."""
+    kept = jnp.zeros((), added.dtype) if mean_function is None else jnp.mean(mean_function**2)
+    square = jnp.mean(added**2)
+    return jnp.sqrt(square / (square + kept + jnp.finfo(added.dtype).tiny))
+
+
+def inducing_mean(layer: Layer, L: jax.Array) -> jax.Array:
+    """q(u)'s mean L m + w(Z) (M, P)."""
+    mean = L @ layer.q_mean
+    return mean if layer.mean_weights is None else mean + layer.inducing @ layer.mean_weights
+
+
+def settled(model: DeepGP, compute: Callable[[np.ndarray], tuple[Any, Any]]) -> Any:
+    """What `compute(jitter) -> (numbers, finite)` gives with as much jitter as a model needs."""
+    jitter = JITTER
+    while jitter <= MOST_JITTER:
+        numbers, finite = compute(np.asarray(jitter, model.layers[0].inducing.dtype))
+        if finite:
+            return jax.tree.map(lambda a: np.asarray(a, np.float64), numbers)
+        jitter *= 10
+    raise ValueError(
+        "This moment cannot be drawn: its inducing points have no positive definite covariance. "
+        "Reset the run with a smaller learning rate."
+    )
+
+
+def all_finite(numbers: Any) -> jax.Array:
+    """Whether every number of a tree is finite."""
+    return jnp.isfinite(sum(jnp.sum(leaf).astype(float) for leaf in jax.tree.leaves(numbers)))
+
+
+def readable(model: DeepGP, scaler: Scaler, f: np.ndarray) -> np.ndarray:
+    """What a person reads for a value of f: y, a rate or a probability; increasing in f."""
+    if isinstance(model.likelihood, Bernoulli):
+        return special.ndtr(f)
+    if isinstance(model.likelihood, Poisson):
+        return np.exp(np.minimum(f, 80.0))
+    return f * scaler.y_scale[0] + scaler.y_mean[0]
+
+
+def readable_mean(model: DeepGP, scaler: Scaler, m: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The mean of that over components N(m, v) (S, ...)."""
+    if isinstance(model.likelihood, Bernoulli):
+        return special.ndtr(m / np.sqrt(1.0 + v)).mean(0)
+    if isinstance(model.likelihood, Poisson):
+        return np.exp(np.minimum(m + 0.5 * v, 80.0)).mean(0)
+    return m.mean(0) * scaler.y_scale[0] + scaler.y_mean[0]
+
+
+def parts(bound: Bound) -> dict[str, Any]:
+    """A bound as a panel has it: its value, the fit, and the KL of each layer."""
+    kl = np.asarray(bound.kl, np.float64)
+    return {
+        "bound": float(bound.fit) - float(kl.sum()),
+        "fit": float(bound.fit),
+        "kl": tuple(float(k) for k in kl),
+    }
+
+
+def layer_title(l: int, n_layers: int) -> str:
+    return "the whole model" if n_layers == 1 else f"layer {l + 1} of {n_layers}"
+
+
+def class_names(run: "Run") -> tuple[str, ...]:
+    """The classes that a run tells apart; none where y is a measurement or a count."""
+    names = run.dataset.classes
+    if run.model.likelihood not in ("bernoulli", "robust_max", "softmax"):
+        return ()
+    return names if len(names) >= 2 else ("0", "1")
+
+
+def shown_rows(n_rows: int) -> np.ndarray:
+    """The rows that a picture shows: all, or MOST_ROWS of them, always the same."""
+    if n_rows <= MOST_ROWS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, MOST_ROWS, replace=False))
+
+
+def principal(H: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first two principal components of rows H (N, P > 1).
+
+    Their middle (P,), directions (P, 2), each with its largest loading positive, and their shares
+    of the variance (2,).
+    """
+    middle = H.mean(0)
+    values, vectors = np.linalg.eigh((H - middle).T @ (H - middle))
+    V = vectors[:, ::-1][:, :2]
+    V = V * np.sign(V[np.abs(V).argmax(0), np.arange(V.shape[1])])
+    total = values.sum()
+    return middle, V, values[::-1][:2] / (total if total > 0 else 1.0)
