@@ -1,4 +1,4 @@
-"""What a deep GP is judged by: linear regression, the exact GP and the collapsed sparse GP.
+"""What a deep GP is judged by: linear models, the exact GP and the collapsed sparse GP.
 
 The formulas are the textbook's, written without the variational layer, so that one can be held
 against the other. All models have a zero mean function: give them outputs in standard units.
@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.linalg import solve_triangular
 from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 
 from dgp_core.kernels import Kernel
 from dgp_core.mixture import Mixture
@@ -27,6 +28,9 @@ MOST_ROWS = 2_000
 
 LEAST_NOISE = 1e-6
 """The smallest noise variance that a fit considers."""
+
+RUNAWAY = 20.0
+"""Weights of standard inputs beyond this have no finite optimum: the rows can be parted exactly."""
 
 WALL = 1e25
 """What a fit is told where the objective is not finite; its line search then turns back."""
@@ -160,6 +164,124 @@ class LinearRegression:
         """p(y) at new rows: one Gaussian each."""
         mean = X @ self.weights + self.intercept
         return Mixture(mean[None], np.broadcast_to(self.noise_variance, (1, *mean.shape)))
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticRegression:
+    """Classes by straight lines: p(y = c) ∝ exp(w_cᵀx + b_c), of maximum likelihood."""
+
+    weights: np.ndarray
+    """w (D, C)."""
+    intercept: np.ndarray
+    """b (C,)."""
+    ridge: float
+    """λ of the penalty λ/2 |w|² on standard inputs: 0, or 1 where classes can be parted exactly and
+    the weights would grow without end."""
+
+    @classmethod
+    def fit(cls, X: np.ndarray, codes: np.ndarray, n_classes: int) -> Self:
+        """By Newton's method. A class without rows counts as half a row, spread over all."""
+        X, Y = _table(X, np.asarray(codes, np.float64).reshape(-1, 1))
+        T = (Y == np.arange(n_classes)).astype(np.float64)
+        T += np.where(T.any(0), 0.0, 0.5 / len(X))
+        total = T[:1].sum()
+
+        def value(eta: np.ndarray) -> tuple[float, np.ndarray]:
+            log_p = log_softmax(eta, 1)
+            return -float((T * log_p).sum()), total * np.exp(log_p) - T
+
+        def curve(eta: np.ndarray, change: np.ndarray) -> np.ndarray:
+            p = softmax(eta, 1)
+            return total * p * (change - (p * change).sum(1, keepdims=True))
+
+        log_share = np.log(T.mean(0))
+        return cls(*_newton(X, log_share - log_share.mean(), value, curve))
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """The probability of each class (N, C)."""
+        return softmax(np.asarray(X, np.float64) @ self.weights + self.intercept, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonRegression:
+    """Counts by straight lines: y ~ Poisson(exp(wᵀx + b)), of maximum likelihood."""
+
+    weights: np.ndarray
+    """w (D, P)."""
+    intercept: np.ndarray
+    """b (P,)."""
+    ridge: float
+    """As for classes: 0, or 1 where weights would grow without end."""
+
+    @classmethod
+    def fit(cls, X: np.ndarray, Y: np.ndarray) -> Self:
+        """By Newton's method. Counts that are all zero stand for half a count, spread over rows."""
+        X, Y = _table(X, Y)
+        Y = Y + np.where(Y.any(0), 0.0, 0.5 / len(X))
+
+        def value(eta: np.ndarray) -> tuple[float, np.ndarray]:
+            rate = np.exp(np.minimum(eta, 50.0))
+            return float((rate - Y * eta).sum()), rate - Y
+
+        def curve(eta: np.ndarray, change: np.ndarray) -> np.ndarray:
+            return np.exp(np.minimum(eta, 50.0)) * change
+
+        return cls(*_newton(X, np.log(Y.mean(0)), value, curve))
+
+    def predict_rate(self, X: np.ndarray) -> np.ndarray:
+        """The rate of each row and output (N, P)."""
+        eta = np.asarray(X, np.float64) @ self.weights + self.intercept
+        return np.exp(np.minimum(eta, 50.0))
+
+
+def _newton(
+    X: np.ndarray, start: np.ndarray, value: Callable, curve: Callable
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """w (D, K), b (K,) and the ridge at the smallest loss of η = Xw + b (N, K).
+
+    Newton's steps in a trust region, each solved by conjugate gradients, which take the shortest
+    step where columns repeat each other. From w = 0 and b = `start`; `value` gives the loss and
+    ∂loss/∂η, `curve` the change of that along a change of η.
+    """
+    mean, scale = X.mean(0), X.std(0)
+    scale = np.where(scale > 1e-12 * np.abs(mean), scale, np.inf)  # a constant has no weight
+    A = np.concatenate([(X - mean) / scale, np.ones((len(X), 1))], 1)
+    shape, N = (A.shape[1], len(start)), len(X)
+    theta = np.zeros(shape)
+    theta[-1] = start
+    penalised = np.ones(shape)
+    penalised[-1] = 0.0
+
+    def fitted(ridge: float) -> np.ndarray:
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            t = flat.reshape(shape)
+            loss, slope = value(A @ t)
+            penalty = 0.5 * ridge * float((penalised * t * t).sum())
+            gradient = A.T @ slope + ridge * penalised * t
+            return (loss + penalty) / N, gradient.ravel() / N
+
+        def product(flat: np.ndarray, change: np.ndarray) -> np.ndarray:
+            d = change.reshape(shape)
+            H = A.T @ curve(A @ flat.reshape(shape), A @ d) + ridge * penalised * d
+            return H.ravel() / N
+
+        found = minimize(
+            objective,
+            theta.ravel(),
+            jac=True,
+            hessp=product,
+            method="trust-ncg",
+            options={"gtol": 1e-9, "maxiter": 200},
+        )
+        return found.x.reshape(shape)
+
+    ridge = 0.0
+    best = fitted(ridge)
+    if np.abs(best[:-1]).max(initial=0.0) > RUNAWAY:
+        ridge = 1.0
+        best = fitted(ridge)
+    w = best[:-1] / scale[:, None]
+    return w, best[-1] - mean @ w, ridge
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn import linear_model
 
 from dgp_core import references
 from dgp_core.data import Dataset, Scaler, split
@@ -229,3 +230,66 @@ def test_linear_regression_on_the_papers_splits(shared_data, name):
     np.testing.assert_allclose(scores, plain, rtol=1e-6)
     for ours, printed in zip(np.mean(scores, 0), PAPER[name], strict=True):
         assert printed is None or round(ours, 2) == printed
+
+
+def _standard(X):
+    return (X - X.mean(0)) / X.std(0)
+
+
+def _inputs(rng, n=300):
+    return rng.standard_normal((n, 4)) * [1.0, 10.0, 0.1, 3.0] + [0.0, 5.0, 0.0, -2.0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_logistic_regression_is_scikit_learns_without_a_penalty(rng, n_classes):
+    X = _inputs(rng)
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 0.5, 1, rng.integers(0, n_classes, 300))
+    ours = references.LogisticRegression.fit(X, y, n_classes)
+    theirs = linear_model.LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
+    theirs.fit(_standard(X), y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(_standard(X)), atol=1e-6)
+    assert ours.ridge == 0
+
+
+def test_classes_that_can_be_parted_get_scikit_learns_ridge(rng):
+    X = _inputs(rng)
+    y = (X[:, 0] > 0).astype(int)
+    ours = references.LogisticRegression.fit(X, y, 2)
+    # Two opposite weights w/2 cost half of what one weight w does.
+    theirs = linear_model.LogisticRegression(C=2, tol=1e-10, max_iter=10_000).fit(_standard(X), y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(_standard(X)), atol=1e-6)
+    assert ours.ridge == 1
+
+
+def test_a_class_without_rows_keeps_the_share_of_half_a_row(rng):
+    X = _inputs(rng)
+    y = 2 * rng.integers(0, 2, 300)
+    p = references.LogisticRegression.fit(X, y, 3).predict_proba(X)
+    np.testing.assert_allclose(p[:, 1].mean(), 0.5 / 300.5, rtol=1e-4)
+    np.testing.assert_allclose(p.sum(1), 1.0)
+
+
+def test_poisson_regression_is_scikit_learns(rng):
+    X = _inputs(rng)
+    y = rng.poisson(np.exp(0.3 * X[:, 0] + 1.0))
+    ours = references.PoissonRegression.fit(X, y[:, None])
+    theirs = linear_model.PoissonRegressor(alpha=0, tol=1e-12, max_iter=10_000)
+    theirs.fit(_standard(X), y)
+    np.testing.assert_allclose(ours.predict_rate(X)[:, 0], theirs.predict(_standard(X)), rtol=1e-6)
+
+
+def test_counts_of_zero_alone_have_the_rate_of_half_a_count(rng):
+    X = _inputs(rng)
+    rate = references.PoissonRegression.fit(X, np.zeros((300, 1))).predict_rate(X)
+    np.testing.assert_allclose(rate, 0.5 / 300, rtol=1e-4)
+
+
+def test_repeated_and_constant_columns_do_not_upset_the_linear_models(rng):
+    X = _inputs(rng)
+    wide = np.concatenate([X, X[:, :2], np.full((300, 1), 7.0)], 1)
+    y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)
+    np.testing.assert_allclose(
+        references.LogisticRegression.fit(wide, y, 2).predict_proba(wide),
+        references.LogisticRegression.fit(X, y, 2).predict_proba(X),
+        atol=1e-6,
+    )
