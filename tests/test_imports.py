@@ -33,14 +33,15 @@ INSIDE = {
 
 # Inside the core, from the ground up: a module may import only from floors below its own.
 FLOORS = (
-    ("compile_cache", "data", "kernels", "likelihoods", "mixture", "plain"),
+    ("compile_cache", "data", "kernels", "likelihoods", "mixture", "plain", "prior_view"),
     ("layers", "parsing", "rows"),
     ("model", "references", "reading"),
     ("optimise", "recipe"),
     ("train", "predict", "table"),
-    ("scores",),
-    ("archive",),
-    ("estimator",),
+    ("scores", "plan"),
+    ("archive", "judge", "script"),
+    ("estimator", "explain"),
+    ("outcome",),
     ("live", "__main__"),
 )
 FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
