@@ -1,11 +1,42 @@
 """How good a prediction is on rows that the model has not seen."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dgp_core.mixture import Mixture
 
 COVERAGES = (0.5, 0.9, 0.95)
 """The central intervals that are checked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """A prediction as observations drawn of it: where the noise is not Gaussian."""
+
+    y: np.ndarray
+    """Draws (K, N, P)."""
+
+    def quantile(self, levels: np.ndarray) -> np.ndarray:
+        """The smallest draw that a share `level` of them does not exceed (levels, N, P)."""
+        return np.quantile(self.y, levels, 0, method="inverted_cdf")
+
+    def pit(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """P(Y < y) + u P(Y = y), u uniform: where predictions are honest, uniform for counts too.
+
+        (Σ_k 1[y_k < y] + u (1 + Σ_k 1[y_k = y])) / (K + 1), since y is one draw more of the same.
+        """
+        below, equal = (self.y < y).sum(0), (self.y == y).sum(0)
+        return (below + rng.uniform(size=below.shape) * (1 + equal)) / (len(self.y) + 1)
+
+    def crps(self, y: np.ndarray) -> np.ndarray:
+        """E|Y − y| − ½ E|Y − Y'| without the bias of few draws; small is good (N, P).
+
+        Σ_{k<l} |y_k − y_l| = Σ_k (2k − K − 1) y_(k) over draws in their order.
+        """
+        K = len(self.y)
+        weight = (2.0 * np.arange(1, K + 1) - K - 1) / (K * (K - 1))
+        return np.abs(self.y - y).mean(0) - np.tensordot(weight, np.sort(self.y, 0), 1)
 
 
 def log_likelihood(mixture: Mixture, Y: np.ndarray) -> float:

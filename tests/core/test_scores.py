@@ -142,3 +142,26 @@ def test_bad_input_is_refused_with_a_word(binary, honest):
         scores.accuracy(binary[0], binary[1][:5])
     with pytest.raises(ValueError, match="codes 0 to 1"):
         scores.accuracy(binary[0], binary[1] + 1)
+
+
+def test_draws_score_as_the_mixture_that_they_are_drawn_of(rng):
+    mixture = Mixture(rng.standard_normal((5, 40, 2)), rng.uniform(0.1, 2.0, (5, 40, 2)))
+    y = 2 * rng.standard_normal((40, 2))
+    draws = scores.Draws(mixture.sample(rng, 4000))
+    np.testing.assert_allclose(draws.crps(y).mean(), mixture.crps(y).mean(), atol=0.01)
+    np.testing.assert_allclose(draws.pit(y, rng), mixture.cdf(y), atol=0.04)
+    np.testing.assert_allclose(draws.quantile([0.1, 0.5]), mixture.quantile([0.1, 0.5]), atol=0.25)
+
+
+def test_few_draws_leave_no_bias_in_the_crps(rng):
+    y = np.zeros((50_000, 1))
+    of_two = scores.Draws(rng.standard_normal((2, 50_000, 1))).crps(y)
+    exact = (np.sqrt(2) - 1) / np.sqrt(np.pi)  # of a standard Gaussian at its mean
+    np.testing.assert_allclose(of_two.mean(), exact, atol=4 * of_two.std() / np.sqrt(50_000))
+
+
+def test_pit_values_of_honest_counts_are_uniform(rng):
+    rate = rng.uniform(0.2, 3.0, (20_000, 1))
+    pit = scores.Draws(rng.poisson(rate, (50, *rate.shape))).pit(rng.poisson(rate), rng)
+    shares = np.histogram(pit, 10, (0, 1))[0] / len(rate)
+    np.testing.assert_allclose(shares, 0.1, atol=4 * np.sqrt(0.1 * 0.9 / len(rate)))
