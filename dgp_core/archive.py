@@ -5,6 +5,7 @@ stored, not packed, so that no file can unpack to more than itself; every array 
 the structure that the written specification asks for before anything is believed.
 """
 
+import hashlib
 import io
 import json
 import math
@@ -59,6 +60,32 @@ def library_version() -> str:
         return "unknown"
 
 
+@dataclass(frozen=True)
+class Source:
+    """Which rows a model learns from: training goes on with these, and scoring takes the others."""
+
+    file: str
+    """Where they are, seen from the model's own folder; empty where nobody knows."""
+    rows: int
+    """Complete rows of the file, those held out included."""
+    digest: str
+    """Of these rows as numbers: see `digest`."""
+    held_out: float = 0.0
+    """The share of rows held out, by `split`; 0 where the model learns from all."""
+    split_seed: int = 0
+    streamed: bool = False
+    """Whether the rows were read from the file a part at a time."""
+
+
+def digest(*arrays: np.ndarray) -> str:
+    """A hash of numbers, which tells the same rows in the same order from all others."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        hashed.update(f"{array.dtype.str}{array.shape}".encode())
+        hashed.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return hashed.hexdigest()
+
+
 @dataclass(frozen=True, eq=False)
 class Archive:
     """All there is to know of a trained model but its training rows."""
@@ -78,6 +105,8 @@ class Archive:
     """How a user's table became numbers, as JSON."""
     settings: dict | None = None
     """How the estimator was made, as JSON."""
+    source: Source | None = None
+    """Which rows the model learns from; None where nobody wrote it down."""
     library: str = field(default_factory=library_version)
     """The version of the library that wrote the file."""
 
@@ -165,6 +194,7 @@ def _pack(archive: Archive) -> bytes:
         },
         "recipe": archive.recipe,
         "settings": archive.settings,
+        "source": None if archive.source is None else asdict(archive.source),
     }
     L = len(state.model.layers)
     fit = np.concatenate([np.zeros(0), *progress.fit])
@@ -303,6 +333,14 @@ _TRAINING: dict[str, Callable[[Any], bool]] = {
     "seconds": _or_none(_is_number),
     "seed": lambda value: type(value) is int and abs(value) < 1 << 63,
 }
+_SOURCE: dict[str, Callable[[Any], bool]] = {
+    "file": _is_text,
+    "rows": _is_count,
+    "digest": _is_text,
+    "held_out": lambda value: _is_number(value) and 0 <= value < 1,
+    "split_seed": lambda value: _is_count(value) and value < 1 << 32,
+    "streamed": lambda value: type(value) is bool,
+}
 
 
 def _spec(kind: type, rules: dict[str, Callable[[Any], bool]], about: _Text) -> Any:
@@ -359,6 +397,8 @@ def _rebuild(about: _Text, members: dict[str, bytes]) -> Archive:
     state = _state(spec, dtype, int(scaler.kept.sum()), P, len(classes), read)
     progress = _progress(_Text(about.take("progress", _is_object), "the progress"), spec, read)
     _demand(not read.left, "There are unknown parts in this file.")
+    # Files that were written before there was this entry lack it.
+    source = about.value.get("source")
     return Archive(
         model=spec,
         training=training,
@@ -371,6 +411,7 @@ def _rebuild(about: _Text, members: dict[str, bytes]) -> Archive:
         classes=classes,
         recipe=about.take("recipe", _or_none(_is_object)),
         settings=about.take("settings", _or_none(_is_object)),
+        source=None if source is None else _spec(Source, _SOURCE, _Text(source, "the source")),
         library=about.take("library", _is_text),
     )
 

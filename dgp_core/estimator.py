@@ -51,8 +51,11 @@ def _theirs(name: str, otherwise: type) -> type:
     return getattr(sys.modules.get("sklearn.exceptions"), name, otherwise)
 
 
-class _Bar:
-    """Steps, bound and time left on stderr: one line on a terminal, else a line now and then."""
+class ProgressBar:
+    """Steps, their pace, the bound and the time left on stderr, as training goes on.
+
+    One line that is written again and again on a terminal, else a line now and then.
+    """
 
     def __init__(self, steps: int):
         self.steps, self.live = steps, sys.stderr.isatty()
@@ -66,11 +69,13 @@ class _Bar:
             return
         self.shown = progress.seconds
         pace = (progress.seconds - seconds) / max(progress.steps - steps, 1)
-        left = f"{pace * (self.steps - progress.steps):,.0f} s left" if pace else "compiled"
-        full = round(20 * progress.steps / max(self.steps, 1))
+        rest = pace * (self.steps - progress.steps)
+        left = f"{rest:,.0f} s" if rest < 120 else f"{rest / 60:,.0f} min"
+        full = round(10 * progress.steps / max(self.steps, 1))
         self.write(
-            f"[{'#' * full:20}] {progress.steps:,}/{self.steps:,} steps, "
-            f"bound {np.mean(progress.bound[-100:]):,.1f}, {left}"
+            f"[{'#' * full:10}] {progress.steps:,}/{self.steps:,} steps, "
+            f"bound {np.mean(progress.bound[-100:]):,.1f}, "
+            + (f"{1 / pace:,.3g} steps/s, {left} left" if pace else "compiled")
         )
 
     def write(self, line: str) -> None:
@@ -388,7 +393,7 @@ class _DeepGP:
     def _train(self, state: TrainState, spec: TrainSpec, progress: Progress) -> Self:
         X, Y = self._rows
         rows = Rows.create(X, Y, spec.minibatch, state.jitter.dtype, spec.seed)
-        bar = _Bar(spec.steps) if self.progress else None
+        bar = ProgressBar(spec.steps) if self.progress else None
         self.state_, self.progress_ = resume(state, rows, spec, progress, bar)
         self.train_spec_ = spec
         if bar is not None:
@@ -544,7 +549,11 @@ class _DeepGP:
     @classmethod
     def load(cls, file: archive.File) -> Self:
         """The model that `save` wrote; it predicts the same to the last bit."""
-        record = archive.load(file)
+        return cls.from_archive(archive.load(file))
+
+    @classmethod
+    def from_archive(cls, record: Archive) -> Self:
+        """The model of an archive, whoever wrote it."""
         kind = "regressor" if record.task in ("regression", "counts") else "classifier"
         if kind != cls._estimator:
             raise ArchiveError(f"This file holds a {kind}: open it with DeepGP{kind.title()}.load.")

@@ -204,6 +204,15 @@ class Recipe:
             Y[:, p] = y
         return Y
 
+    def complete(self, table: "Table") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inputs and outputs of the rows of a file that have all of them, and which rows these are.
+
+        Missing inputs are filled where the first file's were.
+        """
+        X, Y = self._inputs(table), self.outputs(table)
+        keep = np.flatnonzero(~(np.isnan(X).any(1) | np.isnan(Y).any(1)))
+        return (X, Y, keep) if len(keep) == len(X) else (X[keep], Y[keep], keep)
+
     def outputs_back(self, Y: np.ndarray) -> np.ndarray:
         """Outputs (…, P) from the units of training to those of the file."""
         log = np.array([transform == "log" for transform in self.transforms])

@@ -1,5 +1,6 @@
 """A user's file as a table: what each column is for, and why; from there to a `Dataset`."""
 
+import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -98,8 +99,11 @@ class Table:
         for column in self.columns:
             if column.name == name:
                 return column
+        folded = {title.casefold(): title for title in self.cells}
+        near = [folded[n] for n in difflib.get_close_matches(name.casefold(), folded, 3, 0.6)]
+        hint = f" Is {some(near)} meant?" if near else ""
         raise TableError(
-            f"There is no column “{visible(name)}”: choose from {some(self.cells, 20)}."
+            f"There is no column “{visible(name)}”: choose from {some(self.cells, 20)}.{hint}"
         )
 
     def decide(self, name: str, kind: Kind, day_first: bool | None = None) -> "Table":

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgp_core import archive
-from dgp_core.archive import ABOUT, Archive, ArchiveError, load, save
+from dgp_core.archive import ABOUT, Archive, ArchiveError, Source, digest, load, save
 from dgp_core.data import Dataset, Scaler
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 from dgp_core.model import ModelSpec, create_model
@@ -51,8 +51,9 @@ def half() -> Archive:
     assert progress.steps == 10
     recipe = {"columns": ["a", {"deep": [1, 2.5, None, True]}]}
     return Archive(
-        SPEC, TRAINING, SCALER, state, progress, "regression", ("α", "b"), ("=y",), recipe=recipe
-    )
+        SPEC, TRAINING, SCALER, state, progress, "regression", ("α", "b"), ("=y",), recipe=recipe,
+        source=Source("../ρows.csv", 24, digest(X, Y), 0.1, 7),
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ def test_everything_comes_back(half, content):
         np.testing.assert_array_equal(mine, theirs)
     assert jax.tree.structure(half.state) == jax.tree.structure(back.state)
     same = ("model", "training", "task", "input_names", "output_names", "classes", "recipe")
-    for name in (*same, "library", "settings"):
+    for name in (*same, "library", "settings", "source"):
         assert getattr(back, name) == getattr(half, name)
     for name in ("x_mean", "x_scale", "kept", "y_mean", "y_scale"):
         np.testing.assert_array_equal(getattr(back.scaler, name), getattr(SCALER, name))
@@ -236,6 +237,10 @@ BAD_ENTRIES = {
     "classes": ("named twice", ["classes"], ["a", "a"]),
     "mixed classes": ("one kind", ["classes"], ["1", 1]),
     "task without classes": ("do not fit", ["task"], "binary"),
+    "source": ("something else", ["source"], [1]),
+    "share held out": ("makes no sense", ["source", "held_out"], 1.5),
+    "split": ("makes no sense", ["source", "split_seed"], 1 << 32),
+    "more of a source": ("unknown entries", ["source", "colour"], "red"),
     "type": ("another shape or type", ["dtype"], "float32"),
     "type by name": ("makes no sense", ["dtype"], "object"),
 }
@@ -258,8 +263,19 @@ def test_every_entry_is_missed(content):
     about = json.loads(parts[ABOUT])
     for name in about:
         less = {n: v for n, v in about.items() if n != name}
+        file = packed({**parts, ABOUT: json.dumps(less).encode()})
+        if name == "source":  # which the first files did not have
+            assert load(file).source is None
+            continue
         with pytest.raises(ArchiveError, match=f"'{name}' is missing"):
-            load(packed({**parts, ABOUT: json.dumps(less).encode()}))
+            load(file)
+
+
+def test_a_digest_tells_rows_apart():
+    A = np.arange(6.0).reshape(3, 2)
+    assert digest(A, A) == digest(A.copy(), np.asfortranarray(A))
+    others = (A[::-1], A.reshape(2, 3), A.astype(np.float32), A + 1e-15 * (A > 4), A.view(np.int64))
+    assert len({digest(B) for B in (A, *others)}) == 6
 
 
 def test_packed_files_are_refused_before_they_unpack(content):

@@ -1,0 +1,142 @@
+"""What a saved model says of a user's rows, in the units and under the names of the user's file."""
+
+import json
+
+import numpy as np
+
+from dgp_core import scores
+from dgp_core.archive import Archive, ArchiveError
+from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
+from dgp_core.recipe import Recipe
+from dgp_core.scores import COVERAGES
+
+BLOCK = 10_000
+"""Rows that are predicted at a time: a row has a hundred components."""
+
+LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
+"""The quantiles of an exported prediction: they bound the central 50, 90 and 95 %."""
+
+CRPS_LEVELS = (np.arange(200) + 0.5) / 200
+"""Where the score of a distribution without a formula is measured."""
+
+
+class Outcome:
+    """A saved model beside the recipe of the file that it learnt from."""
+
+    def __init__(self, record: Archive):
+        if record.recipe is None:
+            raise ArchiveError(
+                "This model was saved without the recipe of a table, so its inputs have no columns "
+                "in a file: open it in Python with DeepGPRegressor.load or DeepGPClassifier.load."
+            )
+        self.recipe = Recipe.from_json(json.dumps(record.recipe))
+        if self.recipe.input_names != record.input_names or self.recipe.task != record.task:
+            raise ArchiveError("The recipe of this model does not fit its inputs: save it again.")
+        self.regressor = self.classifier = None
+        if record.task in ("regression", "counts"):
+            self.regressor = DeepGPRegressor.from_archive(record)
+        else:
+            self.classifier = DeepGPClassifier.from_archive(record)
+        # The recipe puts columns in order; what comes from it is an array without names.
+        vars(self.regressor or self.classifier).pop("feature_names_in_", None)
+        self.log = np.array([transform == "log" for transform in self.recipe.transforms])
+        self.likelihood = record.model.likelihood
+
+    def predictions(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        """A column for each thing that is predicted of rows X (N, D): its name, and a value a row.
+
+        Mean, deviation and quantiles of each target, or the likeliest class and every class's
+        probability.
+        """
+        blocks = [self._predictions(part) for part in _blocks(X)]
+        return {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
+
+    def _predictions(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        targets = [target.column for target in self.recipe.targets]
+        if self.classifier is not None:
+            p, labels, (name,) = self.classifier.predict_proba(X), self.recipe.classes, targets
+            columns = {f"{name} predicted": np.asarray(labels, object)[p.argmax(1)]}
+            return columns | {f"{name} = {c}": p[:, i] for i, c in enumerate(labels)}
+        mean, deviation = self._moments(X)
+        quantiles = self._quantiles(X, np.array(LEVELS))
+        columns = {}
+        for p, name in enumerate(targets):
+            columns |= {f"{name} mean": mean[:, p], f"{name} sd": deviation[:, p]}
+            columns |= {
+                f"{name} {100 * t:g}%": q[:, p] for t, q in zip(LEVELS, quantiles, strict=True)
+            }
+        return columns
+
+    def _moments(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation of each target (N, P), in the file's units.
+
+        Where the model learnt log y, E[yᵏ] = (1/S) Σ_s exp(k m_s + ½k² v_s). A Student's t has no
+        such moment: it is NaN there.
+        """
+        assert self.regressor is not None
+        mixture = self.regressor.predict_mixture(X)
+        mean, variance = mixture.mean, mixture.variance
+        if self.log.any():
+            m, v = mixture.means[..., self.log], mixture.variances[..., self.log]
+            with np.errstate(over="ignore", invalid="ignore"):
+                first, second = (np.exp(k * m + k**2 * v / 2).mean(0) for k in (1, 2))
+                exists = self.likelihood == "gaussian"
+                mean[:, self.log] = first if exists else np.nan
+                variance[:, self.log] = second - first**2 if exists else np.nan
+        return mean, np.sqrt(variance)
+
+    def _quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        """Quantiles (K, N, P), in the file's units."""
+        assert self.regressor is not None
+        q = self.regressor.predict_quantiles(X, levels)
+        return self.recipe.outputs_back(q.reshape(len(levels), len(X), -1))
+
+    def scores(self, X: np.ndarray, Y: np.ndarray) -> dict[str, float]:
+        """Every score by its name, in the file's units; Y (N, P) is as the recipe gives it."""
+        if self.classifier is not None:
+            p = np.concatenate([self.classifier.predict_proba(part) for part in _blocks(X)])
+            return scores.class_scores(p, Y)
+        parts = [self._row_means(x, y) for x, y in zip(_blocks(X), _blocks(Y), strict=True)]
+        weight = np.array([len(x) for x in _blocks(X)]) / len(X)
+        means = {name: float(weight @ [part[name] for part in parts]) for name in parts[0]}
+        return {
+            "log_likelihood": means.pop("log_likelihood"),
+            "rmse": means.pop("mse") ** 0.5,
+        } | means
+
+    def _row_means(self, X: np.ndarray, Y: np.ndarray) -> dict[str, float]:
+        """Scores of a block of rows; the error is squared, so that blocks can be averaged.
+
+        With z = log y, log p(y) = log p(z) − z.
+        """
+        assert self.regressor is not None
+        density = self.regressor.log_density(X, Y) - Y[:, self.log].sum(1)
+        mean, _ = self._moments(X)
+        y = self.recipe.outputs_back(Y)
+        if self.likelihood == "gaussian" and not self.log.any():
+            crps = scores.crps(self.regressor.predict_mixture(X), Y)
+        else:
+            crps = float(crps_of_quantiles(self._quantiles(X, CRPS_LEVELS), y, CRPS_LEVELS).mean())
+        shares = np.array(COVERAGES)
+        low, high = np.split(
+            self._quantiles(X, np.concatenate([(1 - shares) / 2, (1 + shares) / 2])), 2
+        )
+        inside = ((low <= y) & (y <= high)).mean((1, 2))
+        return {
+            "log_likelihood": float(density.mean()),
+            "mse": float(((y - mean) ** 2).mean()),
+            "crps": crps,
+        } | {f"coverage_{round(100 * t)}": float(c) for t, c in zip(COVERAGES, inside, strict=True)}
+
+
+def crps_of_quantiles(quantiles: np.ndarray, y: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """The continuous ranked probability score (N, P) from quantiles (K, N, P) at even levels.
+
+    CRPS = 2 ∫₀¹ (1[y < q_τ] − τ)(q_τ − y) dτ, by the midpoint rule.
+    """
+    tau = levels[:, None, None]
+    return 2 * (((y < quantiles) - tau) * (quantiles - y)).mean(0)
+
+
+def _blocks(values: np.ndarray) -> list[np.ndarray]:
+    return [values[i : i + BLOCK] for i in range(0, max(len(values), 1), BLOCK)]

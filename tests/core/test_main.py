@@ -1,0 +1,350 @@
+"""The command line: a file in, a model and its predictions out; stopped, and gone on with."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from dgp_core import __main__ as program
+from dgp_core import archive
+from dgp_core.__main__ import main
+from dgp_core.archive import Archive
+from dgp_core.data import split
+from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor, ProgressBar
+from dgp_core.model import create_model
+from dgp_core.optimise import create_state
+from dgp_core.scores import regression_scores
+from dgp_core.table import read_table
+from dgp_core.train import Progress, Rows, train_chunk
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+ROOT = Path(__file__).parents[2]
+SMALL = ["--layers", "2", "--inducing", "5", "--steps", "40", "--minibatch", "16"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A file of sixty rows with an identifier, two numbers, a category and four targets."""
+    folder, rng = tmp_path_factory.mktemp("files"), np.random.default_rng(0)
+    x, z = rng.uniform(-2, 2, 60), rng.normal(size=60)
+    colour = rng.choice(["red", "green", "blue"], 60)
+    y = np.sin(2 * x) + (colour == "red") + 0.1 * z
+    lines = ["id;x;z;colour;y;=size;kind;visits"]
+    for i in range(60):
+        size, kind = "large" if y[i] > 0 else "small", "abc"[min(2, int(abs(y[i]) * 2))]
+        cells = (i + 1, f"{x[i]:.5f}", f"{z[i]:.5f}", colour[i], f"{100 + 20 * y[i]:.4f}", size)
+        lines.append(";".join(map(str, (*cells, kind, rng.poisson(np.exp(y[i]))))))
+    lines[7] = lines[7].replace(lines[7].split(";")[2], "")  # a hole in z
+    (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def dropped(*names) -> list[str]:
+    return [word for name in names for word in ("--column", f"{name}=dropped")]
+
+
+REGRESSION = ["--target", "y", *dropped("=size", "kind", "visits"), *SMALL]
+
+
+@pytest.fixture(scope="module")
+def model(folder) -> Path:
+    """A model that was fitted to the end."""
+    out = folder / "whole.npz"
+    assert main(["fit", str(folder / "rows.csv"), *REGRESSION, "--out", str(out)]) == 0
+    return out
+
+
+def numbers(record: Archive) -> list[np.ndarray]:
+    """Everything that the next step depends on, and the bound so far."""
+    state = replace(record.state, key=jax.random.key_data(record.state.key))
+    return [*map(np.asarray, jax.tree.leaves(state)), record.progress.bound]
+
+
+def assert_same(one: Archive, two: Archive) -> None:
+    for a, b in zip(numbers(one), numbers(two), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_predictions_are_the_estimators_own(folder, model, capsys):
+    out = folder / "predictions.csv"
+    assert main(["predict", str(model), str(folder / "rows.csv"), "--out", str(out)]) == 2
+    assert "no usable value in 1 rows (row 7)" in capsys.readouterr().err
+    text = (folder / "rows.csv").read_text().splitlines()
+    full = folder / "full.csv"
+    full.write_text("\n".join(text[:7] + text[8:]) + "\n")
+    assert main(["predict", str(model), str(full), "--out", str(out)]) == 0
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == [line.split(";")[0] for line in text[1:7] + text[8:]]
+    assert rows[0]["colour"] == text[1].split(";")[3]
+    assert "'=size" in rows[0]  # no text of an exported file can act as a formula
+
+    estimator, record = DeepGPRegressor.load(model), archive.load(model)
+    X = program.Outcome(record).recipe.inputs(read_table(full))
+    with pytest.warns(UserWarning, match="feature names"):
+        mean, sd = estimator.predict(X, return_std=True)
+        quantiles = estimator.predict_quantiles(X, [0.05, 0.975])
+    for name, values in (("mean", mean), ("sd", sd), ("5%", quantiles[0]), ("97.5%", quantiles[1])):
+        np.testing.assert_array_equal([float(row[f"y {name}"]) for row in rows], values)
+    assert not list(folder.glob(".*"))
+
+
+def test_long_predictions_are_written_in_parts(folder, model, monkeypatch):
+    monkeypatch.setattr(program, "ROWS_WRITTEN", 7)
+    text = (folder / "rows.csv").read_text().splitlines()
+    some, out = folder / "some.csv", folder / "parts.csv"
+    # A prediction's name that is taken already gets a number.
+    some.write_text("\n".join([text[0].replace(";kind;", ";y mean;"), *text[8:28]]) + "\n")
+    assert main(["predict", str(model), str(some), "--out", str(out)]) == 0
+    monkeypatch.setattr(program, "ROWS_WRITTEN", 1000)
+    assert main(["predict", str(model), str(some), "--out", str(folder / "one.csv")]) == 0
+    with out.open(newline="") as file, (folder / "one.csv").open(newline="") as other:
+        rows, whole = list(csv.DictReader(file)), list(csv.DictReader(other))
+    assert len(rows) == 20 and {row["y mean"] for row in rows} <= set("abc")
+    for row, same in zip(rows, whole, strict=True):
+        assert row.keys() == same.keys() and row["id"] == same["id"]
+        assert float(row["y mean (2)"]) == pytest.approx(float(same["y mean (2)"]), rel=1e-9)
+
+
+def test_scores_are_of_rows_that_were_held_out(folder, model, capsys):
+    assert main(["score", str(model), str(folder / "rows.csv")]) == 0
+    told = capsys.readouterr()
+    found = {name: float(value) for name, value in map(str.split, told.out.splitlines())}
+    assert "On 6 rows" in told.err and "1 rows have a missing cell" in told.err
+    estimator, record = DeepGPRegressor.load(model), archive.load(model)
+    table = read_table(folder / "rows.csv")
+    for name in ("=size", "kind", "visits"):
+        table = table.decide(name, "dropped")
+    _, test = split(table.to_dataset("y", "regression", "drop").dataset, 0.9, 0)
+    with pytest.warns(UserWarning, match="feature names"):
+        expected = regression_scores(estimator.predict_mixture(test.X), test.Y)
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert record.source is not None and record.source.file == "rows.csv"
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "likelihood"),
+    [("=size", "binary", "bernoulli"), ("kind", "multiclass", "robust_max"),
+     ("visits", "counts", "poisson")],
+)  # fmt: skip
+def test_every_task_fits_scores_and_predicts(folder, capsys, target, task, likelihood):
+    out, others = folder / f"{task}.npz", {"y", "=size", "kind", "visits"} - {target}
+    words = [f"--target={target}", *dropped(*sorted(others)), *SMALL, "--missing", "fill"]
+    words[words.index("--layers") + 1] = "1"
+    assert main(["fit", str(folder / "rows.csv"), *words, "--out", str(out)]) == 0
+    scores = dict(map(str.split, capsys.readouterr().out.splitlines()))
+    record = archive.load(out)
+    assert (record.task, record.model.likelihood) == (task, likelihood)
+    assert record.progress.steps == 40 and len(record.progress.bound) == 40
+    wanted = {"rmse", "crps"} if task == "counts" else {"accuracy", "auc"}
+    assert wanted | {"log_likelihood"} <= scores.keys()
+    predictions = folder / f"{task}.csv"
+    words = [str(out), str(folder / "rows.csv"), "--out", str(predictions)]
+    assert main(["predict", *words]) == 0
+    with predictions.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    if task == "counts":
+        assert all(float(row["visits 2.5%"]) <= float(row["visits 97.5%"]) for row in rows)
+        return
+    classes = DeepGPClassifier.load(out).classes_
+    name = "'=size" if target == "=size" else target
+    p = np.array([[float(row[f"{name} = {c}"]) for c in classes] for row in rows])
+    np.testing.assert_allclose(p.sum(1), 1, atol=1e-6)
+    assert [row[f"{name} predicted"] for row in rows] == list(classes[p.argmax(1)])
+
+
+class Impatient(ProgressBar):
+    """Asks the program to stop as soon as it has taken a few steps."""
+
+    number: signal.Signals = signal.SIGTERM
+
+    def __call__(self, state, progress):
+        super().__call__(state, progress)
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_goes_on_bit_for_bit(folder, model, monkeypatch, capsys, number):
+    out = folder / f"stopped {number}.npz"
+    before = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patch:
+        patch.setattr(Impatient, "number", number)
+        patch.setattr(program, "ProgressBar", Impatient)
+        words = ["fit", str(folder / "rows.csv"), *REGRESSION, "--out", str(out)]
+        assert main(words) == 128 + number
+    assert signal.getsignal(signal.SIGTERM) is before
+    told = capsys.readouterr()
+    assert told.out == "" and "Saved at step 10 of 40" in told.err
+    assert f"python -m dgp_core resume '{out}'" in told.err
+    assert archive.load(out).progress.steps == 10
+    assert main(["resume", str(out)]) == 0
+    assert_same(archive.load(out), archive.load(model))
+    assert "rmse" in capsys.readouterr().out
+    assert main(["resume", str(out)]) == 0
+    assert "has 40 steps already" in capsys.readouterr().err
+
+
+def test_before_training_there_is_nothing_to_save(monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "read_table", interrupted)
+    assert main(["fit", "rows.csv", "--target", "y", "--out", "m.npz"]) == 130
+    assert "before there was anything to save" in capsys.readouterr().err
+
+
+def test_resume_takes_more_steps_and_another_file(folder, model, tmp_path):
+    elsewhere = tmp_path / "elsewhere.csv"
+    elsewhere.write_bytes((folder / "rows.csv").read_bytes())
+    out = tmp_path / "longer.npz"
+    words = [str(model), str(elsewhere), "--steps", "60", "--out", str(out)]
+    assert main(["resume", *words]) == 0
+    longer = archive.load(out)
+    assert longer.progress.steps == 60 and longer.source is not None
+    assert longer.source.file == "elsewhere.csv"
+    assert archive.load(model).progress.steps == 40
+
+
+def test_resume_refuses_other_rows(folder, model, tmp_path, capsys):
+    text = (folder / "rows.csv").read_text()
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join(text.splitlines()[:-1]) + "\n")
+    assert main(["resume", str(model), str(other), "--steps", "60"]) == 2
+    assert "other.csv holds other rows (58 complete ones)" in capsys.readouterr().err
+
+
+def test_a_model_of_another_maker_goes_on_once_its_rows_are_named(folder, model, tmp_path, capsys):
+    record = archive.load(model)
+    path = tmp_path / "app.npz"
+    archive.save(path, replace(record, source=None))
+    assert main(["resume", str(path), "--steps", "45"]) == 2
+    assert "name their file" in capsys.readouterr().err
+    assert main(["resume", str(path), str(folder / "rows.csv"), "--steps", "45"]) == 0
+    assert archive.load(path).progress.steps == 45
+
+
+def test_a_checkpoint_that_fails_stops_nothing(folder, tmp_path, monkeypatch, capsys):
+    saves, really = [], archive.save
+
+    def save(path, record):
+        saves.append(record.progress.steps)
+        if len(saves) == 2:
+            raise OSError(28, "No space left on device")
+        really(path, record)
+
+    monkeypatch.setattr(program, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(archive, "save", save)
+    out = tmp_path / "model.npz"
+    assert main(["fit", str(folder / "rows.csv"), *REGRESSION, "--out", str(out)]) == 0
+    assert saves[:2] == [0, 10] and len(saves) >= 4 and saves[-1] == 40
+    assert "No checkpoint" in capsys.readouterr().err
+    assert archive.load(out).progress.steps == 40
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("fit no.csv --target y --out m.npz", "no.csv cannot be opened: No such file"),
+        ("fit rows.csv --target Colours --out m.npz", "no column “Colours”"),
+        ("fit rows.csv --target Colours --out m.npz", "Is “colour” meant?"),
+        ("fit rows.csv --target x --task binary --out m.npz", "this task takes two"),
+        ("fit rows.csv --target colour --task regression --out m.npz", "holds no numbers"),
+        ("fit rows.csv --target x --task counts --out m.npz", "is no count"),
+        ("fit rows.csv --target x --likelihood poisson --out m.npz", "not for regression"),
+        ("fit rows.csv --target x --kernel magic --out m.npz", "no kernel 'magic'"),
+        ("fit rows.csv --target x --out nowhere/m.npz", "cannot be written"),
+        ("fit rows.csv --target x --holdout 0.99 --out m.npz", "With --holdout 0 all rows"),
+        ("predict no.npz rows.csv --out p.csv", "no.npz cannot be opened"),
+        ("predict rows.csv rows.csv --out p.csv", "no saved model"),
+        ("predict whole.npz lacking.csv --out p.csv", "is “colours” meant for “colour”"),
+        ("predict whole.npz unseen.csv --out p.csv", "holds “mauve” in 1 cells"),
+        ("predict whole.npz short.csv --out nowhere/p.csv", "cannot be written"),
+        ("score whole.npz untargeted.csv", "lacks “y”"),
+        ("score whole.npz wordy.csv", "No row of wordy.csv"),
+        ("resume whole.npz no.csv --steps 50", "no.csv cannot be opened"),
+    ],
+)
+def test_what_cannot_be_done_gets_a_sentence(folder, model, monkeypatch, capsys, words, sentence):
+    monkeypatch.chdir(folder)
+    Path("short.csv").write_text("x,z,colour,y\n1,2,red,100\n0.5,1,blue,90\n")
+    Path("lacking.csv").write_text("x,z,colours,y\n1,2,red,100\n0.5,1,blue,90\n")
+    Path("unseen.csv").write_text("x,z,colour,y\n1,2,mauve,100\n0.5,1,blue,90\n")
+    Path("untargeted.csv").write_text("x,z,colour\n1,2,red\n0.5,1,blue\n")
+    Path("wordy.csv").write_text("x,z,colour,y\n1,2,red,high\n0.5,1,blue,low\n")
+    assert main(words.split()) == 2
+    told = capsys.readouterr()
+    assert sentence in told.err and "Traceback" not in told.err and told.out == ""
+    assert not list(folder.glob(".*.part"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--steps -1", "--natural-rate 2", "--column x=colour", "--seed 4294967296",
+     "--minibatch few", "--layer 3"],
+)  # fmt: skip
+def test_words_that_make_no_sense_end_the_program(folder, capsys, words):
+    with pytest.raises(SystemExit, match="2"):
+        main(["fit", str(folder / "rows.csv"), "--target", "y", "--out", "m.npz", *words.split()])
+    assert words.split()[0] in capsys.readouterr().err
+
+
+def test_the_bar_says_how_far_how_fast_and_how_long(capsys):
+    bar = ProgressBar(1000)
+    for steps, seconds in ((10, 3.0), (100, 9.0), (110, 9.5)):
+        part = np.full(steps, 2.0)
+        bar(None, Progress(steps, seconds, [part], [np.ones((steps, 2))]))
+    assert capsys.readouterr().err == (
+        "[#         ] 100/1,000 steps, bound 0.0, 15 steps/s, 60 s left\n"
+    )
+
+
+def test_sigterm_saves_and_the_steps_are_those_of_an_unbroken_run(folder, tmp_path):
+    """In a process of its own, stopped while it compiles or trains."""
+    out = tmp_path / "model.npz"
+    words = ["fit", str(folder / "rows.csv"), *REGRESSION, "--steps", "1000000", "--out", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dgp_core", *words],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "XDG_CACHE_HOME": str(tmp_path),
+            "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        },
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while not out.exists() and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGTERM, told
+    assert "Traceback" not in told and "python -m dgp_core resume" in told
+    record = archive.load(out)
+    n = record.progress.steps
+    assert 0 < n < 1_000_000
+
+    table = read_table(folder / "rows.csv")
+    X, Y, _ = program.Outcome(record).recipe.complete(table)
+    order = np.arange(59)
+    np.random.RandomState(0).shuffle(order)
+    rows = order[: int(0.9 * 59)]
+    X, Y = record.scaler.inputs(X[rows]), record.scaler.outputs(Y[rows])
+    state = create_state(create_model(record.model, X, 1, 2, 0), jax.random.key(0))
+    supply, left = Rows.create(X, Y, 16, np.float64, 0), n
+    while left:
+        state, _ = train_chunk(state, supply, record.training, min(left, 1000))
+        left -= min(left, 1000)
+    unbroken = replace(record, state=state)
+    assert_same(record, unbroken)

@@ -1,0 +1,157 @@
+"""What a saved model says of a file: against draws, quadrature and the estimator's own word."""
+
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from dgp_core.archive import Archive, ArchiveError
+from dgp_core.data import Scaler
+from dgp_core.mixture import Mixture
+from dgp_core.model import ModelSpec, create_model
+from dgp_core.optimise import create_state
+from dgp_core.outcome import CRPS_LEVELS, Outcome, crps_of_quantiles
+from dgp_core.scores import regression_scores
+from dgp_core.table import read_table
+from dgp_core.train import Progress, TrainSpec
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+RNG = np.random.default_rng(3)
+x = RNG.uniform(0, 3, 40)
+Y = np.exp(np.sin(x) + 0.3 * RNG.standard_normal(40))
+FILE = "x,y,k\n" + "\n".join(f"{x[i]:.4f},{Y[i]:.4f},{i % 3}" for i in range(40))
+
+
+def outcome(target, task, transform="none", likelihood="gaussian", **spec):
+    """An untrained model of a column of the file, and the file's rows."""
+    table = read_table(FILE.encode())
+    others = {"y", "k"} - set(target if isinstance(target, tuple) else (target,))
+    for name in others:
+        table = table.decide(name, "dropped")
+    prepared = table.to_dataset(target, task, transform=transform)
+    data = prepared.dataset
+    scaler = Scaler.fit(data)
+    model_spec = ModelSpec(layers=1, inducing=5, likelihood=likelihood, **spec)
+    model = create_model(
+        model_spec, scaler(data).X, data.Y.shape[1], max(2, len(data.classes)), seed=1
+    )
+    model = replace(
+        model,
+        layers=tuple(
+            replace(
+                layer,
+                q_mean=layer.q_mean
+                + np.linspace(-1, 1, layer.q_mean.size).reshape(layer.q_mean.shape),
+            )
+            for layer in model.layers
+        ),
+    )
+    record = Archive(
+        model=model_spec,
+        training=TrainSpec(steps=0),
+        scaler=scaler,
+        state=create_state(model, jax.random.key(0)),
+        progress=Progress(),
+        task=data.task,
+        input_names=data.input_names,
+        output_names=data.output_names,
+        classes=data.classes,
+        recipe=json.loads(prepared.recipe.to_json()),
+    )
+    return Outcome(record), data, record
+
+
+def test_regression_scores_are_those_of_the_mixture(monkeypatch):
+    told, data, _ = outcome("y", "regression")
+    whole = told.scores(data.X, data.Y)
+    mixture = told.regressor.predict_mixture(data.X)
+    expected = regression_scores(mixture, data.Y)
+    assert set(whole) == set(expected)
+    for name, value in expected.items():
+        assert whole[name] == pytest.approx(value, rel=1e-9), name
+    # Blocks of unequal length weigh as many rows as they have.
+    monkeypatch.setattr("dgp_core.outcome.BLOCK", 16)
+    assert told.scores(data.X, data.Y) == pytest.approx(whole, rel=1e-9)
+
+
+def test_a_logarithm_is_undone_in_predictions_and_scores():
+    told, data, _ = outcome("y", "regression", "log")
+    columns = told.predictions(data.X)
+    mixture = told.regressor.predict_mixture(data.X)
+    y = np.exp(data.Y)
+
+    def density(t, row):
+        return (
+            np.exp(
+                Mixture(mixture.means[:, [row]], mixture.variances[:, [row]]).log_density(
+                    np.log([[t]])
+                )
+            )[0, 0]
+            / t
+        )
+
+    def moment(k, row):
+        return quad(lambda t: t**k * density(t, row), 0, 400, limit=400, points=[0.1, 1, 10])[0]
+
+    for row in (0, 7):
+        first, second = moment(1, row), moment(2, row)
+        assert columns["y mean"][row] == pytest.approx(first, rel=1e-5)
+        assert columns["y sd"][row] == pytest.approx(np.sqrt(second - first**2), rel=1e-3)
+    median = columns["y 50%"]
+    np.testing.assert_allclose(mixture.cdf(np.log(median)[:, None])[:, 0], 0.5, atol=1e-9)
+
+    found = told.scores(data.X, data.Y)
+    each = [np.log(density(y[i, 0], i)) for i in range(len(y))]
+    assert found["log_likelihood"] == pytest.approx(np.mean(each), rel=1e-9)
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean((y[:, 0] - columns["y mean"]) ** 2)))
+    draws = np.sort(np.exp(mixture.sample(np.random.default_rng(0), 4000))[..., 0], 0)
+    n = len(draws)
+    # E|Y − y| − ½ E|Y − Y'|, the second from sorted draws.
+    rank = (2 * np.arange(1, n + 1) - n - 1)[:, None]
+    crps = np.abs(draws - y[:, 0]).mean(0) - (rank * draws).sum(0) / n**2
+    assert found["crps"] == pytest.approx(crps.mean(), rel=0.02)
+
+
+def test_a_students_t_has_no_mean_beneath_a_logarithm():
+    told, data, _ = outcome("y", "regression", "log", "student_t")
+    columns = told.predictions(data.X[:3])
+    assert np.isnan(columns["y mean"]).all() and np.isnan(columns["y sd"]).all()
+    assert (np.diff([columns[f"y {t}%"] for t in (5, 50, 95)], axis=0) > 0).all()
+
+
+def test_the_score_from_quantiles_is_the_closed_one(rng):
+    mixture = Mixture(rng.normal(size=(4, 6, 2)), rng.uniform(0.1, 2, (4, 6, 2)))
+    y = rng.normal(size=(6, 2)) * 2
+    by_quantiles = crps_of_quantiles(mixture.quantile(CRPS_LEVELS), y, CRPS_LEVELS)
+    np.testing.assert_allclose(by_quantiles, mixture.crps(y), rtol=3e-3, atol=3e-4)
+
+
+def test_several_targets_each_have_their_columns():
+    told, data, _ = outcome(("y", "k"), "regression")
+    columns = told.predictions(data.X)
+    mean, sd = told.regressor.predict(data.X, return_std=True)
+    for p, name in enumerate(("y", "k")):
+        np.testing.assert_array_equal(columns[f"{name} mean"], mean[:, p])
+        np.testing.assert_array_equal(columns[f"{name} sd"], sd[:, p])
+
+
+def test_classes_have_names_and_probabilities():
+    told, data, _ = outcome("k", "multiclass", likelihood="robust_max")
+    columns = told.predictions(data.X)
+    p = np.stack([columns[f"k = {c}"] for c in "012"], 1)
+    np.testing.assert_allclose(p.sum(1), 1, atol=1e-6)
+    np.testing.assert_array_equal(p, told.classifier.predict_proba(data.X))
+    assert list(columns["k predicted"]) == [str(c) for c in p.argmax(1)]
+    assert {"log_likelihood", "accuracy", "auc"} <= told.scores(data.X, data.Y).keys()
+
+
+def test_a_model_without_a_recipe_or_with_anothers_is_refused():
+    _, _, record = outcome("y", "regression")
+    with pytest.raises(ArchiveError, match="without the recipe"):
+        Outcome(replace(record, recipe=None))
+    with pytest.raises(ArchiveError, match="does not fit"):
+        Outcome(replace(record, input_names=("z",)))
