@@ -327,13 +327,15 @@ class Estimate:
     """Folds, or rows of a single split."""
 
 
-def _used(cards: Iterable[Card], model: str) -> dict[int, Card]:
-    """A model's folds where there are two or more, else its one split."""
-    own = {card.fold: card for card in cards if card.model == model}
-    folds = {fold: card for fold, card in own.items() if fold > 0}
-    if len(folds) >= 2:
-        return folds
-    return {0: own[0]} if 0 in own else folds
+def _by_fold(cards: Iterable[Card], model: str) -> dict[int, Card]:
+    return {card.fold: card for card in cards if card.model == model}
+
+
+def _used(folds: Iterable[int]) -> list[int]:
+    """The folds where there are two or more, else the one split."""
+    folds = sorted(folds)
+    numbered = [fold for fold in folds if fold > 0]
+    return numbered if len(numbered) >= 2 else folds[:1]
 
 
 def fold_error(values: np.ndarray, test_share: float) -> float:
@@ -353,8 +355,11 @@ def _test_share(cards: Iterable[Card]) -> float:
 def table(cards: Iterable[Card]) -> dict[str, dict[str, Estimate]]:
     """Every model's scores: over folds where there are two or more, else of the one split."""
     cards = list(cards)
-    used = {model: list(_used(cards, model).values()) for model in {c.model: 0 for c in cards}}
-    return {model: _estimates(own) for model, own in used.items()}
+    found = {}
+    for model in dict.fromkeys(card.model for card in cards):
+        own = _by_fold(cards, model)
+        found[model] = _estimates([own[fold] for fold in _used(own)])
+    return found
 
 
 def _estimates(used: list[Card]) -> dict[str, Estimate]:
@@ -425,8 +430,8 @@ class Comparison:
 def compare(cards: Iterable[Card], one: str, other: str) -> Comparison:
     """How much better one model predicts held-out rows than another, by RULE."""
     cards = list(cards)
-    ones, others = _used(cards, one), _used(cards, other)
-    folds = sorted(ones.keys() & others.keys())
+    ones, others = _by_fold(cards, one), _by_fold(cards, other)
+    folds = _used(ones.keys() & others.keys())
     if not folds:
         raise ValueError(f"{one} and {other} were not scored on the same rows yet.")
     differences = [ones[k].forecast.log_density - others[k].forecast.log_density for k in folds]

@@ -1,0 +1,571 @@
+"""A trial: models fitted to one split and to folds of a data set, one after another, and scored.
+
+Fits are ordinary runs of the workshop and take fair turns with everybody's. One thread a trial
+starts them, waits, and scores; it ends with the trial, or soon after the workshop has stopped.
+"""
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dgp_core.data import Dataset, split
+from dgp_core.judge import (
+    Card,
+    Estimate,
+    Verdict,
+    deep_predictor,
+    exact_predictor,
+    linear_predictor,
+    score,
+    table,
+    verdict,
+)
+from dgp_core.live.run import Run
+from dgp_core.live.workshop import GONE_SECONDS, IDLE_SECONDS, Workshop, WorkshopError
+from dgp_core.model import DeepGP, ModelSpec
+from dgp_core.optimise import create_state
+from dgp_core.plan import duration, step_cost
+from dgp_core.train import LONGEST_CHUNK, TrainSpec, train_chunk
+
+POLL_SECONDS = 0.2
+"""How often a trial looks how far its run has come."""
+
+TOUCH_SECONDS = GONE_SECONDS / 3
+"""How often runs that are over, and are kept to be drawn, are asked for; they need no seat."""
+
+FEWEST_FOLDS = 3
+"""Two folds cannot tell a difference from chance."""
+
+MOST_FOLDS = 20
+
+MOST_FOLD_CELLS = 20_000_000
+"""Rows times columns up to which folds are made: each holds a further copy of the rows."""
+
+EXACT_ROWS = 1_000
+"""Rows up to which the exact GP takes part: a fit costs some hundred times their cube."""
+
+TIMED_SECONDS = 0.2
+"""How long steps are timed, at the most, once a run is over."""
+
+_scoring = threading.Lock()
+"""One trial scores at a time, whatever the number of trials: the cores are for those who train."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A way to part the rows."""
+
+    fold: int
+    """0 is the main split; folds count from 1."""
+    train: np.ndarray
+    """Places of the training rows."""
+    held: np.ndarray
+    """And of those held out."""
+
+
+def main_part(dataset: Dataset, fraction: float, seed: int) -> Part:
+    """The rows of `split`, by their places."""
+    n = len(dataset)
+    places = Dataset("places", np.arange(n)[:, None], np.zeros((n, 1)), ("place",), ("none",))
+    train, held = split(places, fraction, seed)
+    return Part(0, train.X[:, 0].astype(int), held.X[:, 0].astype(int))
+
+
+def fold_parts(dataset: Dataset, folds: int, seed: int) -> list[Part]:
+    """Folds by chance, each row held out once, every class spread evenly over them.
+
+    All training sets are of one size, so that one compilation serves them: those that would have a
+    row more leave one out.
+    """
+    n = len(dataset)
+    if not FEWEST_FOLDS <= folds <= min(MOST_FOLDS, n):
+        raise ValueError(
+            f"{folds} folds cannot be made of {n:,} rows: choose {FEWEST_FOLDS} to "
+            f"{min(MOST_FOLDS, n)}."
+        )
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n)
+    if dataset.classes:
+        order = order[np.argsort(dataset.Y[order, 0], kind="stable")]
+    fold = np.empty(n, int)
+    fold[order] = np.arange(n) % folds
+    size = n - -(-n // folds)
+    parts = []
+    for k in range(folds):
+        train = rng.permutation(np.flatnonzero(fold != k))[:size]
+        parts.append(Part(k + 1, np.sort(train), np.flatnonzero(fold == k)))
+    return parts
+
+
+@dataclass(frozen=True)
+class TrialProgress:
+    """How far a trial has come."""
+
+    fraction: float
+    """Of all training, 0 to 1."""
+    seconds_left: float | None
+    """None before there is a pace to tell it by."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A run's model and its rival, by the names that their cards bear; None is not scored."""
+
+    spec: ModelSpec
+    deep: str | None
+    rival: str | None
+
+
+def pairs(contenders: dict[str, ModelSpec], rival: str | None) -> list[_Pair]:
+    """The runs that train every contender, as few as can be.
+
+    A run brings its single-layer rival: a contender of that very kind is taken from it. `rival`
+    names the first run's where no contender is it.
+    """
+    found: list[_Pair] = []
+    covered: set[str] = set()
+    deepest = sorted(contenders, key=lambda name: contenders[name].layers == 1)
+    for name in deepest:
+        spec = contenders[name]
+        if name in covered:
+            continue
+        other = None
+        if spec.layers > 1:
+            same = [n for n, s in contenders.items() if s == spec.single_layer()]
+            other = next((n for n in same if n not in covered), None)
+            if not same and not found:
+                other = rival
+        found.append(_Pair(spec, name, other))
+        covered |= {name, other or name}
+    return found
+
+
+class _Ended(Exception):
+    """The trial was closed, or nobody wants it any more."""
+
+
+class Trial:
+    """Contenders on the main split and on folds, in the background of a workshop.
+
+    Pages only read, and call `watch` at each refresh. Nothing of the data outlives `close`.
+    """
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        dataset: Dataset,
+        contenders: dict[str, ModelSpec],
+        train: TrainSpec,
+        folds: int = 0,
+        *,
+        main: bool = True,
+        fraction: float = 0.9,
+        linear: bool = True,
+        exact: bool | None = None,
+        rival: str | None = "single",
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        if not contenders and not linear:
+            raise ValueError("A trial needs at least one model.")
+        self.workshop, self.train, self.owner = workshop, train, secrets.token_urlsafe(16)
+        self._dataset: Dataset | None = dataset
+        self._pairs = pairs(contenders, rival)
+        self._linear, self._exact, self._clock = linear, exact, clock
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._cards: list[Card] = []
+        self._failures: list[str] = []
+        self._kept: dict[int, str] = {}
+        """Ids of the first part's runs, by their place in `_pairs`."""
+        self._active: str | None = None
+        self._playing = True
+        self._phase: Literal["training", "scoring", "over"] = "training"
+        self._place = ""
+        self._seen = self._touched = clock()
+        self._done = self._total = self._cost_now = 0.0
+        self._worked = self._wall = 0.0
+        self.main_id: str | None = None
+        """The run of the main split's first contender, to be watched and drawn."""
+        self._parts = [main_part(dataset, fraction, train.seed)] if main else []
+        self._parts += self._new_folds(folds) if folds else []
+        if not self._parts:
+            raise ValueError(f"Without a main split there must be {FEWEST_FOLDS} folds or more.")
+        self._total = sum(self._cost(part, pair) for part in self._parts for pair in self._pairs)
+        if self._pairs:
+            # In the caller's thread, so that it hears at once what the workshop will not do.
+            self._start(self._parts[0], 0)
+            self.main_id = self._active
+        self._thread = self._begin(list(self._parts))
+
+    # What anybody may ask.
+
+    @property
+    def train_rows(self) -> np.ndarray:
+        """Training rows of the first part, by their places in the data set."""
+        return self._parts[0].train
+
+    @property
+    def held_rows(self) -> np.ndarray:
+        """Held-out rows of the first part."""
+        return self._parts[0].held
+
+    @property
+    def status(self) -> str:
+        """training, scoring, paused, finished, failed or closed."""
+        if self._closing.is_set():
+            return "closed"
+        if self._phase == "over":
+            with self._lock:
+                scored = {card.model for card in self._cards}
+            wanted = {name for pair in self._pairs for name in (pair.deep, pair.rival) if name}
+            return "finished" if wanted <= scored else "failed"
+        return self._phase if self._playing and not self._stands_still() else "paused"
+
+    def watch(self) -> "Trial":
+        """Says that somebody looks: the trial and its runs go on."""
+        now = self._clock()
+        self._seen = now
+        with self._lock:
+            ids = [self._active] if self._active else []
+            if now - self._touched > TOUCH_SECONDS:
+                ids, self._touched = [*ids, *self._kept.values()], now
+        for run_id in ids:
+            try:
+                self.workshop.watch(run_id)
+            except WorkshopError:
+                pass  # the thread notices, and says so
+        return self
+
+    def progress(self) -> TrialProgress:
+        """How far it is, how long it will take, and what it does now."""
+        if self._phase == "over" or self._closing.is_set():
+            return TrialProgress(1.0, 0.0, f"The trial is {self.status}.")
+        done, run = self._done, self._run(self._active)
+        sentence = self._place
+        if run is not None:
+            step = run.latest.step if run.latest is not None else 0
+            done += self._cost_now * min(1.0, step / max(1, self.train.steps))
+            sentence = f"{self._place}: {self._doing(run, step)}"
+        left = None
+        if self._worked > 0:
+            left = self._wall / self._worked * max(0.0, self._total - done)
+            sentence += f", {duration(left)} left"
+        return TrialProgress(min(1.0, done / max(self._total, 1e-300)), left, sentence + ".")
+
+    def cards(self) -> tuple[Card, ...]:
+        """What has been scored so far."""
+        with self._lock:
+            return tuple(self._cards)
+
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for each fit that came to nothing."""
+        with self._lock:
+            return tuple(self._failures)
+
+    def verdict(self, deep: str = "deep", single: str = "single") -> Verdict | None:
+        """The verdict on what has been scored so far; None while that is nothing."""
+        cards = self.cards()
+        if not {deep, single} & {card.model for card in cards}:
+            return None
+        return verdict(cards, deep, single)
+
+    def table(self) -> dict[str, dict[str, Estimate]]:
+        """Every model's scores so far."""
+        return table(self.cards())
+
+    def runs(self) -> dict[str, tuple[Run, Literal["deep", "rival"]]]:
+        """The first part's runs, by contender, to be drawn; kept until the trial is closed."""
+        found: dict[str, tuple[Run, Literal["deep", "rival"]]] = {}
+        with self._lock:
+            kept = dict(self._kept)
+        for i, run_id in kept.items():
+            run = self._run(run_id)
+            if run is not None:
+                pair = self._pairs[i]
+                found |= {pair.deep: (run, "deep")} if pair.deep else {}
+                found |= {pair.rival: (run, "rival")} if pair.rival else {}
+        return found
+
+    # What whoever started it may wish.
+
+    def pause(self) -> None:
+        """Stands still; what the main run has learnt so far is scored."""
+        self._playing = False
+        if (run := self._run(self._active)) is not None:
+            run.pause()
+
+    def play(self) -> None:
+        """Goes on."""
+        self._playing = True
+        if (run := self._run(self._active)) is not None:
+            run.play()
+            self.workshop.wake()
+
+    def cross_validate(self, folds: int) -> None:
+        """So many folds more, once what was begun is over; earlier folds are forgotten."""
+        if self._phase != "over" or self._closing.is_set():
+            raise ValueError("The trial is still at work: ask for folds when it is over.")
+        parts = self._new_folds(folds)
+        with self._lock:
+            self._cards = [card for card in self._cards if card.fold == 0]
+            self._failures.clear()
+        self._parts = [part for part in self._parts if part.fold == 0] + parts
+        self._done, self._phase, self._playing = 0.0, "training", True
+        self._total = sum(self._cost(part, pair) for part in parts for pair in self._pairs)
+        self.watch()
+        self._thread = self._begin(parts)
+
+    def close(self) -> None:
+        """Ends the trial and lets its runs, its data and its scores go."""
+        self._closing.set()
+        with self._lock:
+            ids = {*self._kept.values(), *([self._active] if self._active else [])}
+            self._kept, self._active = {}, None
+            self._cards, self._failures = [], []
+            self._dataset = None
+        for run_id in ids:
+            self._drop(run_id)
+
+    # What the thread does.
+
+    def _begin(self, parts: list[Part]) -> threading.Thread:
+        thread = threading.Thread(target=self._drive, args=(parts,), name="dgp-trial", daemon=True)
+        thread.start()
+        return thread
+
+    def _drive(self, parts: list[Part]) -> None:
+        try:
+            for part in parts:
+                self._one_part(part)
+        except _Ended:
+            self.close()
+        except WorkshopError as error:
+            self._failed(f"{self._place} could not start: {error}")
+        except Exception as error:
+            self._failed(f"{self._place} could not go on ({type(error).__name__}).")
+        self._phase = "over"
+
+    def _one_part(self, part: Part) -> None:
+        title = "Main fit" if part.fold == 0 else f"Fold {part.fold} of {self._n_folds}"
+        if self._linear:
+            self._place = f"{title}: scoring the straight line"
+            self._reference("linear", linear_predictor, part)
+        for i, pair in enumerate(self._pairs):
+            self._place = title if len(self._pairs) == 1 else f"{title}, {pair.deep}"
+            if self._active is None:
+                self._wait_until(lambda: self._playing)
+                self._start(part, i)
+            try:
+                self._follow(part, pair)
+            except WorkshopError as error:  # the run was let go, or the workshop has stopped
+                raise _Ended from error
+            self._done += self._cost(part, pair)
+            self._release()
+        if self._wants_exact(part):
+            self._place = f"{title}: scoring the exact GP"
+            self._reference("exact", lambda train: exact_predictor(train, go_on=self._wanted), part)
+
+    def _start(self, part: Part, i: int) -> None:
+        pair = self._pairs[i]
+        run_id, _ = self.workshop.start(
+            self._data.take(part.train), pair.spec, self.train, self.owner
+        )
+        self._cost_now = self._cost(part, pair)
+        with self._lock:
+            self._active = run_id
+            if part is self._parts[0]:
+                self._kept[i] = run_id
+
+    def _follow(self, part: Part, pair: _Pair) -> None:
+        """Waits for a run to be over and scores it; and a main run that stands still meanwhile."""
+        assert self._active is not None
+        run, scored = self.workshop.watch(self._active), 0
+        before, step_before = self._clock(), 0
+        self._phase = "training"
+        while run.status not in ("finished", "failed"):
+            self._check()
+            self.workshop.place(self._active)  # raises where the run is gone
+            now, step = self._clock(), run.latest.step if run.latest is not None else 0
+            if step > step_before > 0:
+                self._wall += now - before
+                self._worked += self._cost_now * (step - step_before) / max(1, self.train.steps)
+            if step > step_before or not run.playing:
+                before, step_before = now, step
+            if not run.playing and part.fold == 0 and step > scored:
+                scored = step
+                self._score(run, part, pair)
+            self._closing.wait(POLL_SECONDS)
+        self._check()
+        if run.status == "failed":
+            self._failed(f"{self._place}: {run.reason}")
+        else:
+            self._score(run, part, pair)
+
+    def _score(self, run: Run, part: Part, pair: _Pair) -> None:
+        snapshot = run.latest
+        if snapshot is None:
+            return
+        before, self._phase = self._phase, "scoring"
+        cards = []
+        with _scoring:
+            held = self._data.take(part.held)
+            for name, model in ((pair.deep, snapshot.deep), (pair.rival, snapshot.rival)):
+                if name is None:
+                    continue
+                self._check()
+                pace = timed_step(run, model) if part is self._parts[0] else None
+                predictor = deep_predictor(model, run.scaler, self.train.seed)
+                cards.append(
+                    score(
+                        name,
+                        predictor,
+                        held,
+                        n_train=len(part.train),
+                        fold=part.fold,
+                        rows=part.held,
+                        seconds_per_step=pace,
+                        seconds=None if pace is None else pace * snapshot.step,
+                    )
+                )
+        self._keep(cards)
+        self._phase = before
+
+    def _reference(self, name: str, fit: Callable, part: Part) -> None:
+        """Fits and scores a model that has no steps."""
+        before, self._phase = self._phase, "scoring"
+        try:
+            with _scoring:
+                self._check()
+                began = time.perf_counter()
+                predictor = fit(self._data.take(part.train))
+                seconds = time.perf_counter() - began
+                self._check()
+                card = score(
+                    name,
+                    predictor,
+                    self._data.take(part.held),
+                    n_train=len(part.train),
+                    fold=part.fold,
+                    rows=part.held,
+                    seconds=seconds,
+                )
+            self._keep([card])
+        except (ValueError, ArithmeticError) as error:
+            self._failed(f"{self._place} failed: {error}")
+        self._phase = before
+
+    def _keep(self, cards: list[Card]) -> None:
+        """Puts cards down, in the place of earlier ones of the same fit."""
+        new = {(card.model, card.fold) for card in cards}
+        with self._lock:
+            if not self._closing.is_set():
+                old = [card for card in self._cards if (card.model, card.fold) not in new]
+                self._cards = [*old, *cards]
+
+    def _release(self) -> None:
+        """Lets a run go, but those of the first part."""
+        with self._lock:
+            run_id, self._active = self._active, None
+            kept = run_id in self._kept.values()
+        if run_id is not None and not kept:
+            self._drop(run_id)
+
+    def _drop(self, run_id: str) -> None:
+        try:
+            self.workshop.drop(run_id, self.owner)
+        except WorkshopError:
+            pass  # gone already
+
+    def _failed(self, sentence: str) -> None:
+        with self._lock:
+            self._failures.append(sentence)
+
+    def _wanted(self) -> bool:
+        return not self._closing.is_set() and self._clock() - self._seen <= GONE_SECONDS
+
+    def _check(self) -> None:
+        if not self._wanted():
+            raise _Ended
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        """Until it is so and somebody watches; the trial ends where nobody does for long."""
+        while not (condition() and self._clock() - self._seen <= IDLE_SECONDS):
+            self._check()
+            self._closing.wait(POLL_SECONDS)
+
+    # Small questions.
+
+    @property
+    def _data(self) -> Dataset:
+        dataset = self._dataset
+        if dataset is None:
+            raise _Ended
+        return dataset
+
+    @property
+    def _n_folds(self) -> int:
+        return sum(part.fold > 0 for part in self._parts)
+
+    def _new_folds(self, folds: int) -> list[Part]:
+        if self._data.X.size > MOST_FOLD_CELLS:
+            raise ValueError(
+                f"These data have {self._data.X.size:,} cells, and folds are made up to "
+                f"{MOST_FOLD_CELLS:,}: one split holds out enough of so many rows to judge by."
+            )
+        return fold_parts(self._data, folds, self.train.seed)
+
+    def _wants_exact(self, part: Part) -> bool:
+        possible = self._data.task == "regression" and len(part.train) <= EXACT_ROWS
+        return possible if self._exact is None else possible and self._exact
+
+    def _cost(self, part: Part, pair: _Pair) -> float:
+        data = self._data
+        D, P = data.X.shape[1], max(data.Y.shape[1], len(data.classes))
+        specs = [pair.spec] + ([pair.spec.single_layer()] if pair.spec.layers > 1 else [])
+        each = [step_cost(spec, self.train, len(part.train), D, P) for spec in specs]
+        return self.train.steps * sum(each)
+
+    def _run(self, run_id: str | None) -> Run | None:
+        """A run of this trial, without watching it; None where it is gone."""
+        if run_id is None:
+            return None
+        try:
+            return self.workshop.watch(run_id)
+        except WorkshopError:
+            return None
+
+    def _stands_still(self) -> bool:
+        run = self._run(self._active)
+        return run is not None and run.status == "ready" and not run.playing
+
+    def _doing(self, run: Run, step: int) -> str:
+        if run.status == "waiting" and self._active is not None:
+            return self.workshop.queue_sentence(self._active).rstrip(".") or "about to start"
+        if run.status == "compiling":
+            return "compiling the model, once for all folds"
+        return f"step {step:,} of {self.train.steps:,}"
+
+
+def timed_step(run: Run, model: DeepGP) -> float:
+    """Seconds that a step of a run's model takes by itself now: steps that are not kept, timed."""
+    rows = run._rows
+    if rows is None:
+        return float("nan")
+    state = create_state(jax.tree.map(jnp.asarray, model), jax.random.key(0))
+    train_chunk(state, rows, run.train, 1)
+    n = 1
+    while True:
+        began = time.perf_counter()
+        train_chunk(state, rows, run.train, n)
+        seconds = time.perf_counter() - began
+        if seconds >= TIMED_SECONDS / 4 or n == LONGEST_CHUNK:
+            return seconds / n
+        n = min(LONGEST_CHUNK, 4 * n)

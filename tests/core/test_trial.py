@@ -1,0 +1,273 @@
+"""Trials in the background: what is scored on which rows, how they stop, and that nothing stays."""
+
+import gc
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+from dgp_core import train as train_module
+from dgp_core.data import Dataset, split
+from dgp_core.judge import deep_predictor, score
+from dgp_core.live import trial as trial_module
+from dgp_core.live.run import Run
+from dgp_core.live.trial import Trial, fold_parts, main_part, pairs
+from dgp_core.live.workshop import GONE_SECONDS, IDLE_SECONDS, Workshop, WorkshopError
+from dgp_core.model import ModelSpec
+from dgp_core.train import TrainSpec
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+MODEL = ModelSpec(layers=2, inducing=6)
+TRAIN = TrainSpec(steps=15, minibatch=None)
+SIZE = 0.66
+"""A main split of the size of three folds, so that little compiles."""
+
+
+def make(n=61, seed=0, **changes):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    Y = np.sin(2 * X[:, :1]) + 0.1 * rng.standard_normal((n, 1))
+    return Dataset(
+        **{**dict(name="made", X=X, Y=Y, input_names=("a", "b"), output_names=("y",)), **changes}
+    )
+
+
+@pytest.fixture
+def workshop():
+    workshop = Workshop(workers=1)
+    yield workshop
+    workshop.stop()
+
+
+def wait(trial, until, seconds=60):
+    """Watches a trial until something is so."""
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end, (trial.status, trial.progress(), trial.failures())
+        trial.watch()
+        time.sleep(0.01)
+
+
+def test_folds_hold_every_row_out_once_and_train_on_equally_many():
+    dataset = make(61)
+    parts = fold_parts(dataset, 5, seed=0)
+    assert sorted(np.concatenate([p.held for p in parts])) == list(range(61))
+    assert {len(p.train) for p in parts} == {61 - 13}
+    assert all(not set(p.train) & set(p.held) for p in parts)
+    assert {len(p.held) for p in parts} == {12, 13}
+
+
+def test_folds_have_their_share_of_every_class():
+    y = np.repeat([0.0, 1.0], [40, 10])[:, None]
+    dataset = make(50, Y=y, task="binary", classes=("no", "yes"))
+    for part in fold_parts(dataset, 5, seed=3):
+        assert dataset.Y[part.held].sum() == 2
+
+
+def test_the_main_part_is_the_split(rng):
+    dataset = make(50)
+    part = main_part(dataset, 0.9, seed=4)
+    train, held = split(dataset, 0.9, seed=4)
+    np.testing.assert_array_equal(dataset.X[part.train], train.X)
+    np.testing.assert_array_equal(dataset.X[part.held], held.X)
+
+
+@pytest.mark.parametrize("folds", [2, 21, 11])
+def test_too_few_or_too_many_folds_are_refused(folds):
+    with pytest.raises(ValueError, match="choose 3 to 10"):
+        fold_parts(make(10), folds, seed=0)
+
+
+def test_a_contender_that_is_anothers_rival_is_not_trained_twice():
+    sgp, wide = ModelSpec(layers=1, inducing=6), ModelSpec(layers=1, inducing=30)
+    deep = ModelSpec(layers=3, inducing=6)
+    found = pairs({"linear 2": sgp, "wide": wide, "deep": MODEL, "deeper": deep}, None)
+    assert [(p.deep, p.rival) for p in found] == [
+        ("deep", "linear 2"),
+        ("deeper", None),
+        ("wide", None),
+    ]
+    (alone,) = pairs({"deep": MODEL}, "single")
+    assert (alone.deep, alone.rival) == ("deep", "single")
+    (one_layer,) = pairs({"single": sgp}, "single")
+    assert (one_layer.deep, one_layer.rival) == ("single", None)
+
+
+def test_a_trial_scores_the_main_split_and_every_fold(workshop):
+    dataset = make(40)
+    trial = Trial(workshop, dataset, {"deep": MODEL}, TRAIN, folds=3, fraction=SIZE)
+    wait(trial, lambda: any(card.model == "deep" for card in trial.cards()))
+    compiled = train_module._chunk._cache_size()
+    fractions = []
+
+    def over():
+        fractions.append(trial.progress().fraction)
+        return trial.status == "finished"
+
+    wait(trial, over)
+    # The folds' runs share one compilation.
+    assert train_module._chunk._cache_size() == compiled
+    assert trial.failures() == ()
+    assert all(0 <= f <= 1 for f in fractions) and np.all(np.diff(fractions) > -1e-9)
+    found = {(card.model, card.fold) for card in trial.cards()}
+    models = ("deep", "single", "linear", "exact")
+    assert found == {(model, fold) for model in models for fold in range(4)}
+    held = [c.rows for c in trial.cards() if c.model == "deep" and c.fold > 0]
+    assert sorted(np.concatenate(held)) == list(range(40))
+    # Of the runs, only the main one is left; it is the model that was scored.
+    assert sum(workshop.counts().values()) == 1
+    run, part = trial.runs()["single"]
+    assert part == "rival" and run is workshop.watch(trial.main_id)
+    again = score(
+        "single",
+        deep_predictor(run.latest.rival, run.scaler),
+        dataset.take(trial.held_rows),
+        n_train=26,
+    )
+    card = next(c for c in trial.cards() if (c.model, c.fold) == ("single", 0))
+    np.testing.assert_array_equal(card.forecast.log_density, again.forecast.log_density)
+    assert card.seconds_per_step > 0 and card.seconds == pytest.approx(15 * card.seconds_per_step)
+    assert trial.verdict().comparisons[0].n_folds == 3
+    assert trial.table()["deep"]["rmse"].n == 3
+    trial.close()
+    assert workshop.counts() == {} and trial.cards() == () and trial.status == "closed"
+
+
+def test_a_fold_is_the_run_that_anybody_would_train(workshop):
+    dataset = make(40)
+    trial = Trial(workshop, dataset, {"deep": MODEL}, TRAIN, folds=3, main=False, exact=False)
+    wait(trial, lambda: trial.status == "finished")
+    part = fold_parts(dataset, 3, TRAIN.seed)[1]
+    run = Run(dataset.take(part.train), MODEL, TRAIN)
+    run.prepare()
+    while run.status == "ready":
+        run.advance()
+    alone = deep_predictor(run.latest.deep, run.scaler)(dataset.take(part.held))
+    (card,) = [c for c in trial.cards() if (c.model, c.fold) == ("deep", 2)]
+    np.testing.assert_array_equal(card.forecast.log_density, alone.log_density)
+    trial.close()
+
+
+def test_a_paused_main_fit_is_scored_as_it_is_and_goes_on(workshop):
+    long = TrainSpec(steps=100_000, minibatch=None)
+    trial = Trial(workshop, make(40), {"deep": MODEL}, long, fraction=SIZE, exact=False)
+    run = workshop.watch(trial.main_id)
+    wait(trial, lambda: run.latest is not None and run.latest.step > 0)
+    trial.pause()
+    wait(trial, lambda: trial.verdict() is not None)
+    wait(trial, lambda: trial.status == "paused")
+    step = run.latest.step
+    trial.play()
+    wait(trial, lambda: run.latest.step > step)
+    assert trial.status == "training" and trial.progress().fraction < 1
+    trial.close()
+
+
+def test_folds_can_be_asked_for_later(workshop):
+    trial = Trial(workshop, make(40), {"deep": MODEL}, TRAIN, fraction=SIZE, exact=False)
+    with pytest.raises(ValueError, match="still at work"):
+        trial.cross_validate(3)
+    wait(trial, lambda: trial.status == "finished")
+    assert {card.fold for card in trial.cards()} == {0}
+    trial.cross_validate(3)
+    wait(trial, lambda: trial.status == "finished")
+    assert {card.fold for card in trial.cards()} == {0, 1, 2, 3}
+    trial.close()
+
+
+def test_a_fold_that_fails_says_why_and_the_others_go_on(workshop, monkeypatch):
+    advance = Run.advance
+    began = []
+
+    def sometimes(run):
+        if run.dataset is not began[0] and len(began) < 3:
+            began.append(run.dataset)
+            run.status, run.reason = "failed", "This fold was unlucky."
+        else:
+            advance(run)
+
+    dataset = make(40)
+    monkeypatch.setattr(Run, "advance", sometimes)
+    began.append(None)
+    trial = Trial(workshop, dataset, {"deep": MODEL}, TRAIN, folds=3, main=False, exact=False)
+    wait(trial, lambda: trial.status in ("finished", "failed"))
+    assert trial.status == "finished"
+    assert [("unlucky" in s, s.split(":")[0]) for s in trial.failures()] == [
+        (True, "Fold 1 of 3"),
+        (True, "Fold 2 of 3"),
+    ]
+    assert {c.fold for c in trial.cards() if c.model == "deep"} == {3}
+    trial.close()
+
+
+def test_nobody_watching_pauses_and_then_ends_a_trial():
+    now = [0.0]
+    workshop = Workshop(workers=1, clock=lambda: now[0])
+    try:
+        long = TrainSpec(steps=100_000, minibatch=None)
+        trial = Trial(
+            workshop,
+            make(40),
+            {"deep": MODEL},
+            long,
+            fraction=SIZE,
+            exact=False,
+            clock=lambda: now[0],
+        )
+        run = workshop.watch(trial.main_id)
+        wait(trial, lambda: run.latest is not None and run.latest.step > 0)
+        now[0] += IDLE_SECONDS + 1
+        time.sleep(0.3)
+        step = run.latest.step
+        time.sleep(0.3)
+        assert run.latest.step == step
+        trial.watch()
+        wait(trial, lambda: run.latest.step > step)
+        now[0] += GONE_SECONDS + 1
+        trial._thread.join(10)
+        assert not trial._thread.is_alive() and trial.status == "closed"
+        assert workshop.counts() == {}
+    finally:
+        workshop.stop()
+
+
+def test_the_thread_ends_with_the_workshop():
+    workshop = Workshop(workers=1)
+    long = TrainSpec(steps=100_000, minibatch=None)
+    trial = Trial(workshop, make(40), {"deep": MODEL}, long, exact=False)
+    workshop.stop()
+    trial._thread.join(10)
+    assert not trial._thread.is_alive() and trial.status == "closed"
+    assert "dgp-trial" not in {t.name for t in threading.enumerate()}
+
+
+def test_nothing_of_the_data_outlives_a_trial(workshop):
+    dataset = make(40)
+    trial = Trial(workshop, dataset, {"deep": MODEL}, TRAIN, fraction=SIZE, exact=False)
+    wait(trial, lambda: trial.status == "finished")
+    run = weakref.ref(workshop.watch(trial.main_id))
+    rows = weakref.ref(dataset)
+    trial.close()
+    trial._thread.join(10)
+    del dataset
+    end = time.monotonic() + 5  # a worker may still be looking at the run
+    while (run() is not None or rows() is not None) and time.monotonic() < end:
+        workshop.wake()
+        gc.collect()
+        time.sleep(0.05)
+    assert run() is None and rows() is None
+
+
+def test_what_the_workshop_will_not_do_is_heard_at_once(workshop, monkeypatch):
+    monkeypatch.setattr("dgp_core.live.workshop.MOST_CELLS", 10)
+    with pytest.raises(WorkshopError, match="cells"):
+        Trial(workshop, make(40), {"deep": MODEL}, TRAIN)
+
+
+def test_folds_of_very_large_data_are_refused(workshop, monkeypatch):
+    monkeypatch.setattr(trial_module, "MOST_FOLD_CELLS", 10)
+    with pytest.raises(ValueError, match="one split holds out enough"):
+        Trial(workshop, make(40), {"deep": MODEL}, TRAIN, folds=3)
