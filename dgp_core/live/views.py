@@ -1,13 +1,54 @@
 """What a picture of a moment needs: computed once, compiled, shared by all who watch it."""
 
+from typing import TYPE_CHECKING
+
 from dgp_core.live.gallery import Gallery
-from dgp_core.live.views_1d import (
-    ClassPanel,
-    LayerPanel,
-    Panel,
-    View1D,
-    has_view_1d,
-    view_1d,
+from dgp_core.live.views_1d import ClassPanel, LayerPanel, Panel, View1D, has_view_1d, view_1d
+from dgp_core.live.views_2d import PlanePanel, View2D, WarpPanel, view_2d
+from dgp_core.live.views_many import (
+    HiddenPanel,
+    Relevance,
+    Reliability,
+    Response,
+    TablePanel,
+    ViewMany,
+    view_many,
 )
 
-__all__ = ["ClassPanel", "Gallery", "LayerPanel", "Panel", "View1D", "has_view_1d", "view_1d"]
+if TYPE_CHECKING:
+    from dgp_core.live.run import Run, Snapshot
+
+__all__ = [
+    "ClassPanel",
+    "Gallery",
+    "HiddenPanel",
+    "LayerPanel",
+    "Panel",
+    "PlanePanel",
+    "Relevance",
+    "Reliability",
+    "Response",
+    "TablePanel",
+    "View1D",
+    "View2D",
+    "ViewMany",
+    "WarpPanel",
+    "has_view",
+    "has_view_1d",
+    "view",
+    "view_1d",
+    "view_2d",
+    "view_many",
+]
+
+
+def has_view(run: "Run") -> bool:
+    """Whether there is anything to draw: a set without rows has no picture."""
+    return len(run.dataset) > 0
+
+
+def view(run: "Run", snapshot: "Snapshot") -> View1D | View2D | ViewMany:
+    """A moment of a run by the number of its varying inputs: a curve, a plane, or a table."""
+    n_inputs = int(run.scaler.kept.sum())
+    views = {1: view_1d, 2: view_2d}
+    return views.get(n_inputs, view_many)(run, snapshot)
