@@ -1,0 +1,144 @@
+"""Scripts that are run, and give what the run itself gave, to the last bit."""
+
+import ast
+import runpy
+
+import jax
+import numpy as np
+import pytest
+
+from datasets import catalogue
+from dgp_core import archive
+from dgp_core.data import split
+from dgp_core.estimator import DeepGPRegressor
+from dgp_core.judge import deep_predictor
+from dgp_core.live.run import Run
+from dgp_core.model import ModelSpec
+from dgp_core.script import Named, Upload, decisions, script
+from dgp_core.table import read_table
+from dgp_core.train import TrainSpec
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+MODEL = ModelSpec(layers=2, inducing=5)
+TRAIN = TrainSpec(steps=40, minibatch=None, seed=3)
+
+
+def trained(dataset, model, train):
+    run = Run(dataset, model, train)
+    run.prepare()
+    while run.status == "ready":
+        run.advance()
+    assert run.status == "finished"
+    return run
+
+
+def execute(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text(text, encoding="utf-8")
+    return runpy.run_path(str(tmp_path / "script.py"))
+
+
+def assert_same(one, other):
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_a_toys_script_gives_the_runs_own_parameters(tmp_path, monkeypatch, capsys):
+    text = script(Named("step", {"n": 40, "seed": 5}), MODEL, TRAIN)
+    done = execute(text, tmp_path, monkeypatch)
+    train, held = split(catalogue.load("step", n=40, seed=5), 0.9, seed=3)
+    run = trained(train, MODEL, TRAIN)
+    assert_same(done["state"].model, run.latest.deep)
+    assert_same(done["rival_state"].model, run.latest.rival)
+    forecast = deep_predictor(run.latest.deep, run.scaler, TRAIN.seed)(held)
+    np.testing.assert_array_equal(done["cards"][0].forecast.log_density, forecast.log_density)
+    assert "held out" in capsys.readouterr().out
+
+
+def test_a_run_that_was_stopped_early_is_trained_as_far(tmp_path, monkeypatch):
+    done = execute(
+        script(Named("step", {"n": 36}), MODEL, TRAIN, fraction=None, steps=11),
+        tmp_path,
+        monkeypatch,
+    )
+    run = Run(catalogue.load("step", n=36), MODEL, TRAIN)
+    run.prepare()
+    run.advance()
+    while run.latest.step < 11:
+        run.step(4 if run.latest.step < 8 else 3)
+        run.advance()
+    assert run.latest.step == 11
+    assert_same(done["state"].model, run.latest.deep)
+
+
+HOSTILE = 'a"\'\\\n"""); import os; os.abort() #'
+
+
+def test_an_uploads_script_reads_the_file_with_its_decisions(tmp_path, monkeypatch, rng):
+    n = 36
+    header = '"' + HOSTILE.replace('"', '""') + '"'
+    lines = [f"{header},colour,code,y"]
+    for i in range(n):
+        x = rng.standard_normal()
+        lines.append(f"{x:.4f},{'red' if i % 3 else 'blue'},{i % 4},{np.exp(x):.5f}")
+    (tmp_path / "my 'data'.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    before = read_table(tmp_path / "my 'data'.csv")
+    assert HOSTILE.replace("\n", " ") in before.cells
+    after = before.decide("code", "category")
+    made = after.to_dataset("y", "regression", "drop", "log")
+    choices = decisions(before, after)
+    assert choices == (("code", "category", None),)
+    source = Upload("my 'data'.csv", ("y",), "regression", "drop", ("log",), choices)
+    text = script(source, MODEL, TRAIN)
+    done = execute(text, tmp_path, monkeypatch)
+    train, _ = split(made.dataset, 0.9, seed=3)
+    run = trained(train, MODEL, TRAIN)
+    assert_same(done["state"].model, run.latest.deep)
+    # What it saves opens, knows its columns, and predicts the same.
+    record = archive.load(tmp_path / "model.npz")
+    assert record.recipe["targets"][0]["column"] == "y"
+    saved = DeepGPRegressor.load(tmp_path / "model.npz")
+    X = made.dataset.X[:8]
+    with pytest.warns(UserWarning, match="feature names"):
+        mean = saved.predict(X)
+    rows = made.dataset.take(slice(0, 8))
+    forecast = deep_predictor(run.latest.deep, run.scaler, TRAIN.seed)(rows)
+    np.testing.assert_array_equal(mean, forecast.mean[:, 0])
+
+
+def test_untrusted_names_stay_inside_their_quotes():
+    source = Upload(HOSTILE, (HOSTILE,), "counts", "fill", ("none",), ((HOSTILE, "date", True),))
+    tree = ast.parse(script(source, MODEL, TRAIN))
+    imported = {
+        a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names
+    }
+    assert imported == {"jax", "json"}
+    strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    assert strings.count(HOSTILE) == 3
+
+
+def test_specs_are_written_as_they_are():
+    model = ModelSpec(
+        3, (4, 5, 6), (2, 3), ("rbf", "linear", "rbf"), "zero", "student_t", "float32"
+    )
+    train = TrainSpec(7, 0.125, 0.0, 3, 11, 2, False, 0.5, 1e-3, 9, 2.5, 8)
+    tree = ast.parse(script(Named("step"), model, train))
+    made = {
+        node.targets[0].id: eval(ast.unparse(node.value))
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("spec", "training")
+    }
+    assert made == {"spec": model, "training": train}
+
+
+@pytest.mark.parametrize("options", [{"n": object()}, {"seed=0); x = (1": 1}])
+def test_what_cannot_be_written_is_refused(options):
+    with pytest.raises((TypeError, ValueError)):
+        script(Named("step", options), MODEL, TRAIN)
+
+
+def test_one_layer_has_no_rival(tmp_path, monkeypatch):
+    text = script(Named("step", {"n": 40}), MODEL.single_layer(), TRAIN, fraction=None)
+    assert "rival_state" not in text
+    ast.parse(text)
