@@ -47,8 +47,12 @@ def has_view(run: "Run") -> bool:
     return len(run.dataset) > 0
 
 
-def view(run: "Run", snapshot: "Snapshot") -> View1D | View2D | ViewMany:
-    """A moment of a run by the number of its varying inputs: a curve, a plane, or a table."""
+def view(run: "Run", snapshot: "Snapshot", noise: bool = True) -> View1D | View2D | ViewMany:
+    """A moment of a run by the number of its varying inputs: a curve, a plane, or a table.
+
+    Without `noise`, a curve's density and bands are of the function alone; the others differ not.
+    """
     n_inputs = int(run.scaler.kept.sum())
-    views = {1: view_1d, 2: view_2d}
-    return views.get(n_inputs, view_many)(run, snapshot)
+    if n_inputs == 1:
+        return view_1d(run, snapshot, noise=noise)
+    return view_2d(run, snapshot) if n_inputs == 2 else view_many(run, snapshot)

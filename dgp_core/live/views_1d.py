@@ -137,10 +137,12 @@ class View1D:
     layers: tuple[LayerPanel, ...]
     """Of the deep model, from the first."""
     noise_included: bool
-    """Whether quantiles and density are of y; else of its rate or of the second class's
-    probability."""
+    """Whether quantiles and density are of new y; else of the function alone, of the rate, or of
+    the second class's probability."""
     classes: tuple[str, ...] = ()
     """None where y is a measurement or a count."""
+    counts: bool = False
+    """Whether y is a count, and the mean its rate."""
 
 
 def has_view_1d(run: "Run") -> bool:
@@ -148,16 +150,22 @@ def has_view_1d(run: "Run") -> bool:
     return int(run.scaler.kept.sum()) == 1 and len(run.dataset) > 0
 
 
-def view_1d(run: "Run", snapshot: "Snapshot", n_grid: int = 120, n_draws: int = 8) -> View1D:
-    """A moment of a run on one input; each is computed once and shared."""
+def view_1d(
+    run: "Run", snapshot: "Snapshot", n_grid: int = 120, n_draws: int = 8, noise: bool = True
+) -> View1D:
+    """A moment of a run on one input; each is computed once and shared.
+
+    With `noise`, quantiles and density are of new measurements; else of the function alone.
+    """
     if not has_view_1d(run):
         raise ValueError("This view needs rows of one varying input.")
     return run.gallery.get(
-        (snapshot, "1d", n_grid, n_draws), lambda: _view_1d(run, snapshot, n_grid, n_draws)
+        (snapshot, "1d", n_grid, n_draws, noise),
+        lambda: _view_1d(run, snapshot, n_grid, n_draws, noise),
     )
 
 
-def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int) -> View1D:
+def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int, noise: bool) -> View1D:
     data, scaler = run.dataset, run.scaler
     column = int(np.argmax(scaler.kept))
     data_x = data.X[:, column]
@@ -166,12 +174,12 @@ def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int) -> View1D:
     x = np.linspace(low - margin, high + margin, G)
     axis = _Axis.of(data, scaler, snapshot.deep)
 
-    numbers = _numbers(snapshot.deep, x, scaler, axis, S)
+    numbers = _numbers(snapshot.deep, x, scaler, axis, S, noise)
     deep = _panel(snapshot.deep, numbers, snapshot.deep_bound, scaler, axis)
     if snapshot.rival is snapshot.deep or len(snapshot.deep.layers) == 1:
         rival = deep
     else:
-        single = _numbers(snapshot.rival, x, scaler, axis, S)
+        single = _numbers(snapshot.rival, x, scaler, axis, S, noise)
         rival = _panel(snapshot.rival, single, snapshot.rival_bound, scaler, axis)
     kl = np.asarray(snapshot.deep_bound.kl, np.float64)
     L = len(snapshot.deep.layers)
@@ -188,7 +196,8 @@ def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int) -> View1D:
         deep=deep,
         rival=rival,
         layers=layers,
-        noise_included=isinstance(snapshot.deep.likelihood, Gaussian | StudentT),
+        noise_included=noise and isinstance(snapshot.deep.likelihood, Gaussian | StudentT),
+        counts=isinstance(snapshot.deep.likelihood, Poisson),
         classes=class_names(run),
     )
 
@@ -326,7 +335,9 @@ def _compiled(model: DeepGP, X, edges, noise, paths, functions, jitter):
     return numbers, all_finite(numbers)
 
 
-def _numbers(model: DeepGP, x: np.ndarray, scaler: Scaler, axis: _Axis, n_draws: int) -> _Numbers:
+def _numbers(
+    model: DeepGP, x: np.ndarray, scaler: Scaler, axis: _Axis, n_draws: int, noise: bool
+) -> _Numbers:
     """Everything of a model in one compiled call."""
     dtype = model.layers[0].inducing.dtype
     kept = scaler.kept
@@ -335,8 +346,10 @@ def _numbers(model: DeepGP, x: np.ndarray, scaler: Scaler, axis: _Axis, n_draws:
     paths = even_normals(PATHS, inner_widths(model))
     functions = _function_normals(n_draws, len(x), shapes)
     paths, functions = jax.tree.map(lambda eps: eps.astype(dtype), (paths, functions))
-    noise = noise_variances(model, PATHS)
-    return settled(model, partial(_compiled, model, X, axis.latent, noise, paths, functions))
+    variances = (
+        noise_variances(model, PATHS) * noise
+    )  # zeros have the same shape: no new compilation
+    return settled(model, partial(_compiled, model, X, axis.latent, variances, paths, functions))
 
 
 def _panel(

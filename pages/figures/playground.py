@@ -6,7 +6,10 @@ validated objects would cost more than the numbers themselves.
 
 import numpy as np
 
-from dgp_core.live.views import LayerPanel, Panel, View1D
+from dgp_core.live.views import ClassPanel, LayerPanel, Panel, View1D
+from dgp_core.plain import plain
+from pages.figures import classes as kinds
+from pages.figures.legends import both_shades, data_keys, key, legend_row, stroke
 from pages.figures.marks import (
     band,
     base_layout,
@@ -26,27 +29,52 @@ MOST_POINTS = 240
 """Along a curve of the bound."""
 
 
-def data_figure(x, y, x_name: str, y_name: str, ink: Ink, height: int = 285) -> dict:
+def data_figure(
+    x, y, x_name: str, y_name: str, ink: Ink, height: int = 285, classes: tuple[str, ...] = ()
+) -> dict:
     """The data alone, in the frame that the predictions will have."""
-    layout = _prediction_layout(x, y, x_name, y_name, ink, height)
-    return {"data": [dots(x, y, ink)], "layout": layout}
+    layout = _prediction_layout(x, y, x_name, y_name, ink, height, classes=classes)
+    return {"data": _data(x, y, classes, ink), "layout": layout}
 
 
 def prediction_figure(
-    view: View1D, panel: Panel, deep: bool, bands: bool, ink: Ink, height: int = 285
+    view: View1D, panel: Panel | ClassPanel, deep: bool, bands: bool, ink: Ink, height: int = 285
 ) -> dict:
-    """One model's prediction: blue and solid for the deep one, orange and dashed for its rival."""
+    """One model's prediction: blue and solid for the deep one, orange and dashed for its rival.
+
+    Several classes have a curve each, in their own colours and strokes.
+    """
     colour, dash = (DEEP, "solid") if deep else (SINGLE, "dash")
-    x, y_range = typed(view.x), frame(view.data_y, 0.35)
-    shade = _bands(view, panel, colour) if bands else [_density(view, panel, colour)]
-    bottom = y_range[0] + 0.025 * (y_range[1] - y_range[0])
-    mean = typed(panel.mean)
-    traces = [
-        *shade,
+    layout = _prediction_layout(
+        view.data_x, view.data_y, view.x_name, view.y_name, ink, height, view.x, view.classes
+    )
+    low, high = layout["yaxis"]["range"]
+    if isinstance(panel, ClassPanel):
+        prediction = _class_curves(view, panel)
+    else:
+        prediction = _curve(view, panel, colour, dash, bands, ink)
+    inducing = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "inducing points",
+        "x": typed(panel.inducing),
+        "y": typed(np.full(len(panel.inducing), low + 0.025 * (high - low))),
+        "marker": triangle(ink, 9),
+        "hovertemplate": "inducing point at %{x:.3g}<extra></extra>",
+    }
+    data = _data(view.data_x, view.data_y, view.classes, ink)
+    return {"data": [*prediction, *data, inducing], "layout": layout}
+
+
+def _curve(view: View1D, panel: Panel, colour: str, dash: str, bands: bool, ink: Ink) -> list[dict]:
+    """Shade, function draws and mean."""
+    x, mean = typed(view.x), typed(panel.mean)
+    return [
+        *(_bands(view, panel, colour) if bands else [_density(view, panel, colour)]),
         {
             **lines(view.x, panel.draws),
             "name": f"{len(panel.draws)} function draws",
-            "line": {"color": tint(DRAW, 0.55 if deep else 0.65), "width": 1},
+            "line": {"color": tint(DRAW, 0.55 if dash == "solid" else 0.65), "width": 1},
         },
         {
             **line(x, mean),
@@ -58,23 +86,59 @@ def prediction_figure(
             **line(x, mean),
             "name": "mean",
             "line": {"color": colour, "width": 2.6, "dash": dash},
-            "hovertemplate": "mean %{y:.3g}<extra></extra>",
+            "hovertemplate": _mean_word(view) + " %{y:.3g}<extra></extra>",
         },
-        dots(view.data_x, view.data_y, ink),
+    ]
+
+
+def _class_curves(view: View1D, panel: ClassPanel) -> list[dict]:
+    """The probability of each class."""
+    x = typed(view.x)
+    return [
+        {
+            **line(x, typed(p)),
+            "name": f"probability of {plain(name)}",
+            "line": {"color": kinds.colour(c), "width": 2.4, "dash": kinds.dash(c)},
+            "hovertemplate": f"{plain(name)} " + "%{y:.0%}<extra></extra>",
+        }
+        for c, (name, p) in enumerate(zip(view.classes, panel.probabilities, strict=True))
+    ]
+
+
+def _mean_word(view: View1D) -> str:
+    """What the curve is."""
+    if view.classes:
+        return "probability"
+    return "expected count" if view.counts else "mean"
+
+
+def _shade_words(view: View1D) -> str:
+    """What the shade is of."""
+    if view.classes:
+        return "the probability"
+    if view.counts:
+        return "the expected count"
+    return "new points" if view.noise_included else "the function"
+
+
+def _data(x, y, classes: tuple[str, ...], ink: Ink) -> list[dict]:
+    """The data: dots, or a symbol for each class, a little apart."""
+    if not classes:
+        return [dots(x, y, ink)]
+    jitter = np.random.default_rng(0).uniform(-1, 1, len(y))
+    heights = y + 0.03 * jitter if len(classes) == 2 else -0.07 * (1 + y) + 0.015 * jitter
+    return [
         {
             "type": "scatter",
             "mode": "markers",
-            "name": "inducing points",
-            "x": typed(panel.inducing),
-            "y": typed(np.full(len(panel.inducing), bottom)),
-            "marker": triangle(ink, 9),
-            "hovertemplate": "inducing point at %{x:.3g}<extra></extra>",
-        },
+            "name": plain(name),
+            "x": typed(x[y == c]),
+            "y": typed(heights[y == c]),
+            "marker": kinds.class_marker(c, ink, 6),
+            "hovertemplate": plain(name) + " at %{x:.3g}<extra></extra>",
+        }
+        for c, name in enumerate(classes)
     ]
-    layout = _prediction_layout(
-        view.data_x, view.data_y, view.x_name, view.y_name, ink, height, view.x
-    )
-    return {"data": traces, "layout": layout}
 
 
 def layer_figure(
@@ -84,7 +148,8 @@ def layer_figure(
 
     Bars are q(u)'s mean ± 2σ, the band is the map's mean ± 2σ.
     """
-    leaves = y_name if last else "what leaves"
+    x_name = plain(x_name)
+    leaves = plain(y_name) if last else "what leaves"
     layout = base_layout(ink, 176)
     layout["xaxis"] = labelled_axis(ink, x_name if first else "what enters", domain=[0.0, 0.46])
     layout["yaxis"] = labelled_axis(ink, leaves)
@@ -182,37 +247,34 @@ def bound_range(curves: list[np.ndarray]) -> list[float]:
     return [low - room, high + room]
 
 
-def legend(ink: Ink, bands: bool) -> str:
+def legend(ink: Ink, bands: bool, view: View1D | None = None) -> str:
     """What the marks of the predictions mean, once for both of them, as HTML."""
-
-    def key(mark: str, words: str, sign: str = "") -> str:
-        drawing = f'<span aria-hidden="true" style="{mark}">{sign}</span>'
-        style = "display:inline-flex;align-items:center;gap:6px;margin-right:16px"
-        return f'<span style="{style}">{drawing}{words}</span>'
-
-    def stroke(colour: str, width: float, dash: str = "solid") -> str:
-        return f"width:22px;border-top:{width}px {dash} {colour}"
-
-    def shade(opacity: float) -> str:
-        deep, single = tint(DEEP, opacity), tint(SINGLE, opacity)
-        halves = f"linear-gradient(90deg,{deep} 50%,{single} 50%)"
-        return f"width:22px;height:11px;background:{halves}"
-
+    inducing = key(f"color:{INDUCING}", "inducing points", "▲")
+    if view is not None and isinstance(view.deep, ClassPanel):
+        styles = {"solid": "solid", "dot": "dotted"}
+        curves = [
+            key(
+                stroke(kinds.colour(c), 2.5, styles.get(kinds.dash(c), "dashed")),
+                f"probability of {plain(name)}",
+            )
+            for c, name in enumerate(view.classes)
+        ]
+        return legend_row([*curves, *data_keys(view.classes, ink), inducing], ink)
+    word, of = ("mean", "new points") if view is None else (_mean_word(view), _shade_words(view))
     shades = (
-        [(0.5, "middle 50 % of new points"), (0.2, "middle 95 %")]
+        [(0.5, f"middle 50 % of {of}"), (0.2, "middle 95 %")]
         if bands
-        else [(0.4, "density of new points")]
+        else [(0.4, f"density of {of}")]
     )
     keys = [
-        key(stroke(DEEP, 2.5), "mean, deep"),
-        key(stroke(SINGLE, 2.5, "dashed"), "mean, single layer"),
-        *(key(shade(opacity), words) for opacity, words in shades),
+        key(stroke(DEEP, 2.5), f"{word}, deep"),
+        key(stroke(SINGLE, 2.5, "dashed"), f"{word}, single layer"),
+        *(key(both_shades(opacity), words) for opacity, words in shades),
         key(stroke(DRAW, 1.5), "functions drawn"),
-        key(f"color:{ink.data}", "data", "●"),
-        key(f"color:{INDUCING}", "inducing points", "▲"),
+        *data_keys(() if view is None else view.classes, ink),
+        inducing,
     ]
-    style = f"color:{ink.text};font-size:13px;line-height:1.7;display:flex;flex-wrap:wrap"
-    return f'<div style="{style}">{"".join(keys)}</div>'
+    return legend_row(keys, ink)
 
 
 def _thinned(record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +293,7 @@ def _density(view: View1D, panel: Panel, colour: str) -> dict:
     shade = np.clip(panel.density / peak, 0, 1) ** SHADES
     return {
         "type": "heatmap",
-        "name": "density of new points",
+        "name": f"density of {_shade_words(view)}",
         "x": typed(view.x),
         "y": typed(panel.density_y),
         "z": typed(np.round(255 * shade), "u1"),
@@ -287,9 +349,18 @@ def _map(layer: LayerPanel, ink: Ink) -> list[dict]:
     return traces
 
 
-def _prediction_layout(x, y, x_name, y_name, ink: Ink, height: int, grid=None) -> dict:
+def _prediction_layout(
+    x, y, x_name, y_name, ink: Ink, height: int, grid=None, classes: tuple[str, ...] = ()
+) -> dict:
     layout = base_layout(ink, height) | {"showlegend": False}
     x_range = frame(x, 0.1) if grid is None else [float(grid[0]), float(grid[-1])]
-    layout["xaxis"] = labelled_axis(ink, x_name, range=x_range)
-    layout["yaxis"] = labelled_axis(ink, y_name, range=frame(y, 0.35))
+    layout["xaxis"] = labelled_axis(ink, plain(x_name), range=x_range)
+    layout["yaxis"] = labelled_axis(ink, plain(y_name), range=frame(y, 0.35))
+    if classes:
+        two = len(classes) == 2
+        title = f"probability of {plain(classes[1])}" if two else "probability of each class"
+        bottom = -0.14 if two else -0.07 * (len(classes) + 1.2)
+        layout["yaxis"] = labelled_axis(
+            ink, title, range=[bottom, 1.14], tickvals=[0, 0.25, 0.5, 0.75, 1]
+        )
     return layout

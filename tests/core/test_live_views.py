@@ -69,7 +69,7 @@ def view(run):
 def mixture_of(run: Run, model, view) -> Mixture:
     """The view's own components of y in the user's units."""
     axis = views_1d._Axis.of(run.dataset, run.scaler, model)
-    numbers = views_1d._numbers(model, view.x, run.scaler, axis, 8)
+    numbers = views_1d._numbers(model, view.x, run.scaler, axis, 8, True)
     mixture = Mixture(numbers.means[:, :, None], numbers.variances[:, :, None])
     return mixture.affine(run.scaler.y_scale, run.scaler.y_mean)
 
