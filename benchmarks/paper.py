@@ -16,24 +16,13 @@ import jax
 import numpy as np
 
 from benchmarks.report import print_table, write_rows
+from datasets.printed import PRINTED
 from dgp_core.data import Dataset, Scaler, split
 from dgp_core.model import ModelSpec, create_model
 from dgp_core.predict import predict_latent, predict_observed
 from dgp_core.references import LinearRegression
 from dgp_core.scores import log_likelihood, rmse
 from dgp_core.train import PAPER, TrainSpec, train
-
-PRINTED: dict[tuple[str, str], tuple[float | None, float | None]] = {
-    ("boston", "linear"): (-2.89, 4.24),
-    ("concrete", "linear"): (None, 10.54),
-    ("energy", "linear"): (-2.48, 2.88),
-    ("kin8nm", "linear"): (0.18, 0.20),
-    ("power", "linear"): (None, 4.51),
-    ("wine_red", "linear"): (None, 0.65),
-    ("kin8nm", "dgp2"): (1.34, None),
-}
-"""The paper's (log-likelihood, RMSE), only where its figure was at hand when this was written;
-None, and a set or model that is missing, stand for "not at hand", not for "not printed"."""
 
 
 def load(folder: Path, name: str) -> Dataset:
