@@ -1,0 +1,418 @@
+"""Pictures of two inputs: predictions as maps with contours, and every layer as a warped grid."""
+
+import numpy as np
+
+from dgp_core.live.views import PlanePanel, View2D, WarpPanel
+from dgp_core.plain import plain
+from pages.figures.classes import class_marker, colour, symbol
+from pages.figures.legends import data_keys, key, legend_row, stroke
+from pages.figures.marks import base_layout, frame, labelled_axis, line, triangle, typed
+from pages.figures.palette import DEEP, DRAW, INDUCING, Ink, tint
+
+SCALE = ["#00224E", "#35456C", "#666970", "#948E77", "#C8B866", "#FEE838"]
+"""Cividis: from dark blue to yellow, the same to every eye."""
+
+CORNERS = np.array([[[0, 75, 122], [168, 67, 0]], [[143, 208, 245], [255, 195, 107]]])
+"""Of a plane of colours, by second input and first: blue to orange, dark to light."""
+
+FOLLOWED = 200
+"""Points carried through the layers' pictures, at the most."""
+
+
+def map_figure(
+    view: View2D, panel: PlanePanel, deep: bool, doubt: bool, ink: Ink, height: int = 285
+) -> dict:
+    """One model's prediction as a map, or with `doubt` how unsure it is.
+
+    Contours carry their values; they are solid for the deep model and dashed for its rival. Both
+    models' maps share one scale.
+    """
+    dash = "solid" if deep else "dash"
+    if doubt:
+        surface = [_doubt(view, panel, dash, ink)]
+    elif panel.winner is not None:
+        surface = _winners(view, panel, dash, ink)
+    elif view.classes:
+        surface = [_probability(view, panel, dash, ink)]
+    else:
+        surface = [_mean(view, panel, dash, ink)]
+    inducing = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "inducing points",
+        "x": typed(panel.inducing[:, 0]),
+        "y": typed(panel.inducing[:, 1]),
+        "marker": triangle(ink, 9),
+        "hovertemplate": "inducing point at (%{x:.3g}, %{y:.3g})<extra></extra>",
+    }
+    data = _data(view.data_x, view.data_y, view.y_name, view.classes, ink, view.rows)
+    layout = _plane_layout(view.input_names, ink, height)
+    layout["xaxis"]["range"] = [float(view.a[0]), float(view.a[-1])]
+    layout["yaxis"]["range"] = [float(view.b[0]), float(view.b[-1])]
+    return {"data": [*surface, *data, inducing], "layout": layout}
+
+
+def plane_data_figure(
+    X: np.ndarray,
+    y: np.ndarray,
+    input_names: tuple[str, ...],
+    y_name: str,
+    classes: tuple[str, ...],
+    ink: Ink,
+    height: int = 285,
+) -> dict:
+    """The data alone, in the frame that the maps will have; a thousand rows are enough to see."""
+    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), 1000)).astype(int))
+    layout = _plane_layout(input_names, ink, height)
+    layout["xaxis"]["range"], layout["yaxis"]["range"] = frame(X[:, 0], 0.1), frame(X[:, 1], 0.1)
+    return {"data": _data(X[rows], y[rows], y_name, classes, ink, rows), "layout": layout}
+
+
+def warp_figure(view: View2D, layer: WarpPanel, ink: Ink, height: int = 190) -> dict:
+    """Left, a regular grid of inputs and the data as they enter the layer; right, as they leave it.
+
+    Where one reading leaves two dimensions, right is the layer's own map over what enters. Points
+    have the colour of where they started, through all layers.
+    """
+    layout = base_layout(ink, height) | {"showlegend": False}
+    left, right = [0.0, 0.45], [0.56, 1.0]
+    own_map = layer.map_value is not None
+    names_out = layer.names_in if own_map else layer.names_out
+    for suffix, names, domain in (("", layer.names_in, left), ("2", names_out, right)):
+        layout["xaxis" + suffix] = _small_axis(ink, names[0], domain=domain, anchor="y" + suffix)
+        layout["yaxis" + suffix] = _small_axis(ink, names[1], anchor="x" + suffix)
+    layout["annotations"] = [
+        _heading("what enters", left, ink),
+        _heading("the layer's own map" if own_map else "what leaves", right, ink),
+    ]
+    traces = _passing(view, layer.lines_in, layer.points_in, "", ink)
+    traces += _inducing(layer.inducing, "inducing inputs Z", "", ink)
+    if own_map:
+        traces += _own_map(view, layer, ink)
+        traces += _inducing(layer.inducing, "inducing inputs Z on the map", "2", ink)
+    else:
+        traces += _passing(view, layer.lines_out, layer.points_out, "2", ink)
+        traces += _inducing(layer.u_mean, "mean of q(u)", "2", ink)
+    return {"data": traces, "layout": layout}
+
+
+def plane_legend(view: View2D, ink: Ink) -> str:
+    """What the marks of the maps and of the grids mean, as HTML."""
+    gradient = f"linear-gradient(90deg,{','.join(SCALE)})"
+    keys = [
+        key(stroke(ink.text, 1.5), "contours, deep"),
+        key(stroke(ink.text, 1.5, "dashed"), "contours, single layer"),
+        *data_keys(view.classes, ink),
+        key(f"color:{INDUCING}", "inducing points", "▲"),
+    ]
+    if not view.classes:
+        bar = f"width:44px;height:11px;background:{gradient}"
+        keys.insert(0, key(bar, f"{plain(view.value_name)}, low to high"))
+    if len(view.rows) < view.n_rows:
+        keys.append(f"<span>{len(view.rows):,} of {view.n_rows:,} rows shown</span>")
+    return legend_row(keys, ink)
+
+
+def start_colours(places: np.ndarray, a: np.ndarray, b: np.ndarray) -> list[str]:
+    """A colour for each place (N, 2): its first input from blue to orange, its second from dark."""
+    low, high = np.array([a[0], b[0]]), np.array([a[-1], b[-1]])
+    s = np.clip((places - low) / np.where(high > low, high - low, 1.0), 0, 1)
+    across = CORNERS[:, 0][None] * (1 - s[:, :1, None]) + CORNERS[:, 1][None] * s[:, :1, None]
+    mixed = across[:, 0] * (1 - s[:, 1:]) + across[:, 1] * s[:, 1:]
+    return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in np.round(mixed).astype(int)]
+
+
+def _even(colours: list[str]) -> list[list]:
+    """A colour scale with even steps."""
+    return [[i / (len(colours) - 1), c] for i, c in enumerate(colours)]
+
+
+def _surface(view: View2D, z: np.ndarray, name: str, dash: str, ink: Ink) -> dict:
+    """A field of colour with labelled contours."""
+    return {
+        "type": "contour",
+        "name": plain(name),
+        "x": typed(view.a),
+        "y": typed(view.b),
+        "z": typed(z),
+        "line": {"width": 1, "color": tint(ink.text, 0.7), "dash": dash},
+        "colorbar": _bar(plain(name), ink),
+        "hovertemplate": plain(name) + " %{z:.3g} at (%{x:.3g}, %{y:.3g})<extra></extra>",
+    }
+
+
+def _bar(title: str, ink: Ink) -> dict:
+    return {
+        "thickness": 9,
+        "outlinewidth": 0,
+        "title": {"text": title, "side": "right", "font": {"size": 12}},
+        "tickfont": {"size": 11, "color": ink.text},
+    }
+
+
+def _levels(low: float, high: float, n: int) -> dict:
+    """Contours at n round values."""
+    step = (high - low) / n or 1.0
+    power = 10.0 ** np.floor(np.log10(step))
+    size = power * min((1, 2, 5, 10), key=lambda k: abs(k * power - step))
+    start = float(np.ceil(low / size) * size)
+    return {"start": start, "end": float(high), "size": float(size)}
+
+
+def _labels(ink: Ink) -> dict:
+    return {"showlabels": True, "labelfont": {"size": 10, "color": ink.text}}
+
+
+def _mean(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> dict:
+    low, high = (float(v) for v in frame(view.data_y, 0.0))
+    pale = [tint(c, 0.75) for c in SCALE]
+    return {
+        **_surface(view, panel.value, view.value_name, dash, ink),
+        "zmin": low,
+        "zmax": high,
+        "colorscale": _even(pale),
+        "contours": {"coloring": "heatmap", **_labels(ink), **_levels(low, high, 6)},
+    }
+
+
+def _probability(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> dict:
+    scale = [tint(colour(0), 0.8), tint(colour(0), 0.08), tint(colour(1), 0.08)]
+    return {
+        **_surface(view, panel.value, view.value_name, dash, ink),
+        "zmin": 0.0,
+        "zmax": 1.0,
+        "colorscale": [
+            [0, scale[0]],
+            [0.5, scale[1]],
+            [0.5, scale[2]],
+            [1, tint(colour(1), 0.8)],
+        ],
+        "contours": {
+            "coloring": "heatmap",
+            **_labels(ink),
+            **{"start": 0.1, "end": 0.9, "size": 0.2},
+        },
+    }
+
+
+def _doubt(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> dict:
+    high = max(float(view.deep.doubt.max()), float(view.rival.doubt.max()), 1e-12)
+    return {
+        **_surface(view, panel.doubt, view.doubt_name, dash, ink),
+        "zmin": 0.0,
+        "zmax": high,
+        "colorscale": [[0, tint(ink.data, 0.02)], [1, tint(ink.data, 0.75)]],
+        "contours": {"coloring": "heatmap", **_labels(ink), **_levels(0.0, high, 5)},
+    }
+
+
+def _winners(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> list[dict]:
+    """The likeliest class's colour, the denser the more probable it is; contours of that."""
+    assert panel.winner is not None
+    C = len(view.classes)
+    fields = [
+        {
+            "type": "heatmap",
+            "name": f"most probable: {plain(name)}",
+            "x": typed(view.a),
+            "y": typed(view.b),
+            "z": typed(np.where(panel.winner == c, panel.value, np.nan)),
+            "zmin": 1 / C,
+            "zmax": 1.0,
+            "showscale": False,
+            "colorscale": [[0, tint(colour(c), 0.05)], [1, tint(colour(c), 0.75)]],
+            "hovertemplate": plain(name) + " %{z:.0%} at (%{x:.3g}, %{y:.3g})<extra></extra>",
+        }
+        for c, name in enumerate(view.classes)
+        if (panel.winner == c).any()
+    ]
+    contours = {
+        **_surface(view, panel.value, view.value_name, dash, ink),
+        "showscale": False,
+        "hoverinfo": "skip",
+        "contours": {
+            "coloring": "none",
+            **_labels(ink),
+            **{"start": 0.5, "end": 0.9, "size": 0.2},
+        },
+    }
+    del contours["hovertemplate"]
+    return [*fields, contours]
+
+
+def _data(X, y, y_name: str, classes: tuple[str, ...], ink: Ink, rows: np.ndarray) -> list[dict]:
+    """The data: dots shaded by y on the map's own scale, or a symbol for each class."""
+    common = {"type": "scatter", "mode": "markers"}
+    if classes:
+        return [
+            {
+                **common,
+                "name": plain(name),
+                "x": typed(X[y == c, 0]),
+                "y": typed(X[y == c, 1]),
+                "customdata": typed(rows[y == c], "i4"),
+                "marker": class_marker(c, ink, 6),
+                "hovertemplate": plain(name)
+                + ", row %{customdata}, at (%{x:.3g}, %{y:.3g})<extra></extra>",
+            }
+            for c, name in enumerate(classes)
+        ]
+    low, high = frame(y, 0.0)
+    return [
+        {
+            **common,
+            "name": "data",
+            "x": typed(X[:, 0]),
+            "y": typed(X[:, 1]),
+            "customdata": typed(rows, "i4"),
+            "marker": {
+                "color": typed(y),
+                "cmin": low,
+                "cmax": high,
+                "colorscale": _even(SCALE),
+                "size": 6,
+                "line": {"color": ink.paper, "width": 0.8},
+            },
+            "hovertemplate": plain(y_name)
+            + " %{marker.color:.3g}, row %{customdata}, at (%{x:.3g}, %{y:.3g})<extra></extra>",
+        }
+    ]
+
+
+def _plane_layout(names: tuple[str, ...], ink: Ink, height: int) -> dict:
+    layout = base_layout(ink, height) | {"showlegend": False}
+    layout["xaxis"] = labelled_axis(ink, plain(names[0]))
+    layout["yaxis"] = labelled_axis(ink, plain(names[1]))
+    return layout
+
+
+def _small_axis(ink: Ink, title: str, **more) -> dict:
+    axis = labelled_axis(ink, plain(title), nticks=4, **more)
+    axis["title"] |= {"font": {"size": 11}, "standoff": 2}
+    return axis | {"tickfont": {"size": 10}}
+
+
+def _heading(words: str, domain: list[float], ink: Ink) -> dict:
+    return {
+        "text": words,
+        "x": sum(domain) / 2,
+        "y": 1.0,
+        "xref": "paper",
+        "yref": "paper",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 11, "color": ink.text},
+    }
+
+
+def _on(suffix: str) -> dict:
+    return {"xaxis": "x" + suffix, "yaxis": "y" + suffix}
+
+
+def _passing(view: View2D, grid: np.ndarray, points: np.ndarray, suffix: str, ink: Ink):
+    """The grid's lines and the data's points in one of the two spaces."""
+    half = len(grid) // 2
+    first, second = view.input_names
+    side = "leaving" if suffix else "entering"
+    traces = []
+    for part, name, stroke_ in (
+        (grid[:half], f"lines along {plain(first)}, {side}", {"color": tint(DEEP, 0.55)}),
+        (grid[half:], f"lines along {plain(second)}, {side}", {"color": DRAW, "dash": "dot"}),
+    ):
+        gaps = np.full((len(part), 1, 2), np.nan)
+        path = np.concatenate([part, gaps], 1).reshape(-1, 2)
+        traces.append(
+            {
+                **line(typed(path[:, 0]), typed(path[:, 1])),
+                **_on(suffix),
+                "name": name,
+                "line": {**stroke_, "width": 1},
+                "hoverinfo": "skip",
+            }
+        )
+    return [*traces, _followed(view, points, suffix, side, ink)]
+
+
+def _followed(view: View2D, points: np.ndarray, suffix: str, side: str, ink: Ink) -> dict:
+    """Points in the colour of where they started, with their row's number; a symbol a class."""
+    shown = np.unique(np.linspace(0, len(points) - 1, min(len(points), FOLLOWED)).astype(int))
+    starts = view.data_x[shown]
+    marker = {
+        "color": start_colours(starts, view.a, view.b),
+        "size": 5,
+        "line": {"color": ink.paper, "width": 0.4},
+    }
+    if view.classes:
+        marker["symbol"] = [symbol(int(c)) for c in view.data_y[shown]]
+    first, second = (plain(name) for name in view.input_names)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        **_on(suffix),
+        "name": f"data {side}",
+        "x": typed(points[shown, 0]),
+        "y": typed(points[shown, 1]),
+        "customdata": typed(np.column_stack([view.rows[shown], starts])),
+        "marker": marker,
+        "hovertemplate": "row %{customdata[0]:.0f}, started at "
+        + f"{first} %{{customdata[1]:.3g}}, {second} %{{customdata[2]:.3g}}<extra></extra>",
+    }
+
+
+def _inducing(places: np.ndarray | None, name: str, suffix: str, ink: Ink) -> list[dict]:
+    if places is None:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            **_on(suffix),
+            "name": name,
+            "x": typed(places[:, 0]),
+            "y": typed(places[:, 1]),
+            "marker": triangle(ink, 6),
+            "hovertemplate": name + " (%{x:.3g}, %{y:.3g})<extra></extra>",
+        }
+    ]
+
+
+def _own_map(view: View2D, layer: WarpPanel, ink: Ink) -> list[dict]:
+    """The layer's reading over what enters, in the colours of the prediction."""
+    assert layer.map_value is not None
+    assert layer.map_a is not None and layer.map_b is not None
+    last = layer is view.layers[-1]
+    words = view.value_name if last else "what leaves"
+    common = {"x": typed(layer.map_a), "y": typed(layer.map_b), "showscale": False, **_on("2")}
+    if layer.map_winner is not None:
+        C = len(view.classes)
+        return [
+            {
+                **common,
+                "type": "heatmap",
+                "name": f"map: {plain(name)}",
+                "z": typed(np.where(layer.map_winner == c, layer.map_value, np.nan)),
+                "zmin": 1 / C,
+                "zmax": 1.0,
+                "colorscale": [[0, tint(colour(c), 0.05)], [1, tint(colour(c), 0.75)]],
+                "hovertemplate": plain(name) + " %{z:.0%}<extra></extra>",
+            }
+            for c, name in enumerate(view.classes)
+            if (layer.map_winner == c).any()
+        ]
+    surface = {
+        **common,
+        "type": "contour",
+        "name": f"map: {plain(words)}",
+        "z": typed(layer.map_value),
+        "line": {"width": 0.8, "color": tint(ink.text, 0.6)},
+        "hovertemplate": plain(words) + " %{z:.3g}<extra></extra>",
+    }
+    if last and view.classes:
+        low, high, scale = 0.0, 1.0, [tint(colour(0), 0.8), ink.paper, tint(colour(1), 0.8)]
+    else:
+        shown = view.data_y if last else layer.map_value
+        (low, high), scale = frame(shown, 0.0), [tint(c, 0.75) for c in SCALE]
+    surface |= {"zmin": low, "zmax": high, "colorscale": _even(scale)}
+    surface["contours"] = {"coloring": "heatmap", **_labels(ink), **_levels(low, high, 4)}
+    surface["contours"]["labelfont"]["size"] = 9
+    return [surface]
