@@ -419,7 +419,7 @@ class Comparison:
     def amount(self) -> str:
         """The size of the difference, in words."""
         where = f"over {self.n_folds} folds" if self.n_folds > 1 else f"on {self.n_rows:,} rows"
-        return f"{abs(self.difference):.2g} ± {self.error:.1g} nats a held-out row, {where}"
+        return f"{_with_error(abs(self.difference), self.error)} nats a held-out row, {where}"
 
     @property
     def signed(self) -> str:
@@ -521,6 +521,12 @@ def verdict(
         f"{_times(abs(c.difference))} times the {what} that {titles[loser]} does."
     )
     return Verdict("deep" if c.word == "better" else "single", sentence, every)
+
+
+def _with_error(value: float, error: float) -> str:
+    """A number to the digit that its error is of."""
+    digits = 2 if not 0 < error < np.inf else int(np.clip(-np.floor(np.log10(error)), 0, 4))
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
 
 
 def _times(nats: float) -> str:

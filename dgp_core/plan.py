@@ -59,6 +59,7 @@ class Plan:
         """The plan in words."""
         L, counts = self.model.layers, self.model.inducing_counts
         M = f"{counts[0]:,}" if len(set(counts)) == 1 else ", ".join(f"{m:,}" for m in counts)
+        points = "point" if set(counts) == {1} else "points"
         batch = self.train.minibatch
         rows = (
             "all rows in every step"
@@ -67,7 +68,7 @@ class Plan:
         )
         return (
             f"{_count(self.n_rows, 'row')} and {_count(self.n_inputs, 'column')}: "
-            f"{_count(L, 'layer')} of {M} inducing points, {rows}, "
+            f"{_count(L, 'layer')} of {M} inducing {points}, {rows}, "
             f"{_count(self.train.steps, 'step')}."
         )
 
@@ -105,7 +106,7 @@ def propose(
         n_rows=n_rows,
         n_inputs=n_inputs,
         n_outputs=n_classes if many else n_outputs,
-        folds=0 if n_rows >= MANY_ROWS else min(FOLDS, n_rows),
+        folds=FOLDS if 2 * FOLDS <= n_rows < MANY_ROWS else 0,
     )
 
 
