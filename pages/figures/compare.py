@@ -1,0 +1,216 @@
+"""Pictures of "Compare": models side by side on one data set, and their scores on one scale."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dgp_core.data import Dataset
+from dgp_core.judge import Estimate, Forecast, Predictor
+from dgp_core.plain import plain
+from pages.figures.collection import CLASS_MARKS
+from pages.figures.marks import base_layout, labelled_axis
+from pages.figures.palette import DEEP, INDUCING, SINGLE, Ink, tint
+from pages.figures.your_data import thinned
+
+GRID = 120
+SIDE = 36
+"""Of a map, in cells."""
+MOST_DOTS = 600
+HEIGHT = 250
+
+
+def look_of(model: str) -> tuple[str, str, str]:
+    """A colour, a stroke and a mark for a model, by what it is."""
+    if model.startswith("dgp"):
+        return DEEP, "solid", "circle"
+    return {
+        "linear": ("#7A6A9B", "dot", "square"),
+        "exact": (INDUCING, "dashdot", "triangle-up"),
+        "sgp5": ("#CC79A7", "longdash", "cross"),
+    }.get(model, (SINGLE, "dash", "diamond"))
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """What a model says along one input, or over two."""
+
+    x: np.ndarray
+    y: np.ndarray | None
+    """None where there is one input."""
+    forecast: Forecast
+
+
+def has_sheet(dataset: Dataset) -> bool:
+    """Whether predictions can be drawn over the inputs themselves."""
+    return dataset.X.shape[1] <= 2
+
+
+def sheet(predictor: Predictor, dataset: Dataset) -> Sheet:
+    """A model's forecast over the range of the data and a tenth of it beyond, on both sides."""
+    low, high = dataset.X.min(0), dataset.X.max(0)
+    room = np.where(high > low, 0.1 * (high - low), 1.0)
+    n = GRID if dataset.X.shape[1] == 1 else SIDE
+    sides = [np.linspace(a, b, n) for a, b in zip(low - room, high + room, strict=True)]
+    X = np.stack(np.meshgrid(*sides), -1).reshape(-1, len(sides))
+    rows = Dataset(
+        "grid",
+        X,
+        np.zeros((len(X), dataset.Y.shape[1])),
+        dataset.input_names,
+        dataset.output_names,
+        dataset.task,
+        "",
+        dataset.classes,
+    )
+    return Sheet(sides[0], sides[1] if len(sides) > 1 else None, predictor(rows))
+
+
+def sheet_figure(found: Sheet, dataset: Dataset, model: str, ink: Ink) -> dict:
+    """A model's prediction over the inputs, with the rows."""
+    return (_curve if found.y is None else _map)(found, dataset, model, ink)
+
+
+def _curve(found: Sheet, dataset: Dataset, model: str, ink: Ink) -> dict:
+    colour, dash, _ = look_of(model)
+    rows, said = thinned(len(dataset), MOST_DOTS), found.forecast
+    y = dataset.Y[rows, 0]
+    layout = _layout(dataset.input_names[0], dataset.output_names[0], ink)
+    traces = []
+    if said.probabilities is not None:
+        shown = [1] if len(dataset.classes) == 2 else range(len(dataset.classes))
+        for c in shown:
+            own, mark = CLASS_MARKS[c % len(CLASS_MARKS)] if len(shown) > 1 else (colour, "circle")
+            name = plain(dataset.classes[c], 24)
+            traces.append(_line(found.x, said.probabilities[:, c], name, own, dash))
+        y = y / max(1, len(dataset.classes) - 1)
+        layout["yaxis"]["title"]["text"] = "probability"
+    else:
+        assert said.mean is not None and said.low is not None and said.high is not None
+        band = np.concatenate([said.low[:, 0], said.high[::-1, 0]])
+        traces += [
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": "90 % of new points",
+                "x": np.concatenate([found.x, found.x[::-1]]),
+                "y": band,
+                "line": {"width": 0},
+                "fill": "toself",
+                "fillcolor": tint(colour, 0.2),
+                "hoverinfo": "skip",
+            },
+            _line(found.x, said.mean[:, 0], "mean", colour, dash),
+        ]
+        low, high = float(dataset.Y[:, 0].min()), float(dataset.Y[:, 0].max())
+        room = 0.3 * ((high - low) or 1.0)
+        layout["yaxis"]["range"] = [low - room, high + room]
+    traces.append(_dots(dataset.X[rows, 0], y, ink.data, "circle"))
+    return {"data": traces, "layout": layout}
+
+
+def _map(found: Sheet, dataset: Dataset, model: str, ink: Ink) -> dict:
+    rows, said = thinned(len(dataset), MOST_DOTS), found.forecast
+    assert found.y is not None
+    shape = (len(found.y), len(found.x))
+    layout = _layout(dataset.input_names[0], dataset.input_names[1], ink)
+    shade = {"type": "heatmap", "x": found.x, "y": found.y, "zsmooth": "best", "hoverinfo": "skip"}
+    X, y = dataset.X[rows], dataset.Y[rows, 0]
+    dots = []
+    for code in range(len(dataset.classes)):
+        own, mark = CLASS_MARKS[code % len(CLASS_MARKS)]
+        of = y == code
+        dots.append(_dots(X[of, 0], X[of, 1], own, mark))
+    if said.probabilities is None:
+        assert said.mean is not None
+        z = said.mean[:, 0].reshape(shape)
+        shade |= {"colorscale": "Cividis", "zmin": dataset.Y.min(), "zmax": dataset.Y.max()}
+        bar = {"title": {"text": plain(dataset.output_names[0], 24), "side": "right"}}
+        shade |= {"name": "mean", "colorbar": {**bar, "thickness": 10}}
+    elif len(dataset.classes) == 2:
+        z = said.probabilities[:, 1].reshape(shape)
+        ends = [[0, tint(CLASS_MARKS[0][0], 0.75)], [0.5, ink.paper]]
+        shade |= {"colorscale": [*ends, [1, tint(CLASS_MARKS[1][0], 0.75)]], "zmin": 0, "zmax": 1}
+        title = {"text": f"probability of {plain(dataset.classes[1], 20)}", "side": "right"}
+        shade |= {"name": "probability", "colorbar": {"title": title, "thickness": 10}}
+    else:
+        C = len(dataset.classes)
+        z = said.probabilities.argmax(1).reshape(shape).astype(float)
+        steps = [
+            [(c + side) / C, tint(CLASS_MARKS[c % len(CLASS_MARKS)][0], 0.45)]
+            for c in range(C)
+            for side in (0, 1)
+        ]
+        shade |= {"colorscale": steps, "zmin": -0.5, "zmax": C - 0.5, "showscale": False}
+        shade |= {"name": "likeliest class", "zsmooth": False}
+    return {
+        "data": [{**shade, "z": np.ascontiguousarray(z)}, *dots],
+        "layout": layout | {"showlegend": False},
+    }
+
+
+def ladder_figure(
+    scored: dict[str, dict[str, Estimate]], titles: dict[str, str], score: str, words: str, ink: Ink
+) -> dict:
+    """One score of every model with ± 1 standard error, on one scale."""
+    names: Sequence[str] = list(scored)
+    places = np.arange(len(names))
+    layout = base_layout(ink, 70 + 30 * max(3, len(names))) | {"showlegend": False}
+    layout["xaxis"] = labelled_axis(ink, words)
+    layout["yaxis"] = labelled_axis(
+        ink,
+        "",
+        tickvals=places,
+        ticktext=[plain(titles[name], 40) for name in names],
+        range=[len(names) - 0.5, -0.5],
+        showgrid=False,
+    )
+    traces = []
+    for place, name in zip(places, names, strict=True):
+        colour, _, mark = look_of(name)
+        one = scored[name][score]
+        error = one.error if np.isfinite(one.error) else 0.0
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": plain(titles[name], 40),
+                "x": np.array([one.value]),
+                "y": np.array([float(place)]),
+                "error_x": {"type": "data", "array": np.array([error]), "color": colour},
+                "marker": {"color": colour, "size": 11, "symbol": mark},
+                "hovertemplate": "%{x:.4g}<extra></extra>",
+            }
+        )
+    return {"data": traces, "layout": layout}
+
+
+def _layout(x: str, y: str, ink: Ink) -> dict:
+    layout = base_layout(ink, HEIGHT) | {"showlegend": False}
+    layout["xaxis"] = labelled_axis(ink, plain(x, 40))
+    layout["yaxis"] = labelled_axis(ink, plain(y, 40))
+    return layout
+
+
+def _line(x, y, name: str, colour: str, dash: str) -> dict:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": x,
+        "y": np.ascontiguousarray(y),
+        "line": {"color": colour, "width": 2.5, "dash": dash},
+        "hovertemplate": "%{x:.3g}: %{y:.3g}<extra></extra>",
+    }
+
+
+def _dots(x, y, colour: str, mark: str) -> dict:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "data",
+        "x": np.ascontiguousarray(x),
+        "y": np.ascontiguousarray(y),
+        "marker": {"color": tint(colour, 0.65), "size": 4.5, "symbol": mark},
+        "hoverinfo": "skip",
+    }

@@ -1,0 +1,471 @@
+"""Pictures of "Your data": is the model honest, what does it get wrong, and what has it learnt?
+
+Figures are plain dicts in Plotly's own form, on one pair of axes with numbers along both, so that
+the report can draw them as SVG too. Names come from a visitor's file: `plain` makes them text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from dgp_core import judge
+from dgp_core.explain import Importance, Map, Relevance, Response
+from dgp_core.judge import Card, Forecast
+from dgp_core.plain import plain
+from pages.figures.marks import base_layout, labelled_axis
+from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
+
+MOST_DOTS = 1500
+"""Rows in a picture, at the most: evenly many of more."""
+MOST_BARS = 20
+HEIGHT = 320
+LOOKS = {
+    "deep": (DEEP, "circle", "solid"),
+    "single": (SINGLE, "diamond", "dash"),
+    "linear": ("#7A6A9B", "square", "dot"),
+    "exact": (INDUCING, "triangle-up", "dashdot"),
+}
+"""A colour, a mark and a stroke for each model, never a colour alone."""
+CLASS_LOOKS = (
+    (DEEP, "solid"),
+    (SINGLE, "dash"),
+    (INDUCING, "dot"),
+    ("#CC79A7", "dashdot"),
+    (DRAW, "longdash"),
+    ("#E69F00", "longdashdot"),
+)
+MODELS = {
+    "deep": "Deep GP",
+    "single": "Single layer",
+    "linear": "Straight line",
+    "exact": "Exact GP",
+}
+"""What the models of a trial are called, wherever they are shown."""
+SCORES = {
+    "log_likelihood": "log-likelihood, nats a row ↑",
+    "rmse": "RMSE ↓",
+    "crps": "CRPS ↓",
+    "coverage_50": "inside 50 %",
+    "coverage_90": "inside 90 %",
+    "coverage_95": "inside 95 %",
+    "accuracy": "accuracy ↑",
+    "auc": "AUC ↑",
+    "brier": "Brier ↓",
+}
+"""And its scores; an arrow says which way is better."""
+
+
+def look_of(model: str) -> tuple[str, str, str]:
+    return LOOKS.get(model, LOOKS["deep"])
+
+
+def together(cards: Sequence[Card], model: str) -> Card | None:
+    """A model's held-out rows as one card: every fold's, where there are folds, else one split's.
+
+    Over folds, each row was held out once.
+    """
+    own = {card.fold: card for card in cards if card.model == model}
+    folds = [card for fold, card in sorted(own.items()) if fold > 0]
+    used = folds if len(folds) >= 2 else list(own.values())[:1]
+    if not used:
+        return None
+    joined = {}
+    for item in fields(Forecast):
+        parts = [getattr(card.forecast, item.name) for card in used]
+        if item.name == "inside":
+            joined["inside"] = {s: np.concatenate([p[s] for p in parts]) for s in parts[0]}
+        elif parts[0] is not None:
+            joined[item.name] = np.concatenate(parts)
+    return replace(
+        used[0],
+        rows=np.concatenate([card.rows for card in used]),
+        observed=np.concatenate([card.observed for card in used]),
+        forecast=Forecast(**joined),
+    )
+
+
+def thinned(n: int, most: int = MOST_DOTS) -> np.ndarray:
+    """Row numbers, evenly spread where there are more than a picture needs."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+
+
+def with_error(value: float, error: float) -> str:
+    """A number as exactly as its error allows: 1.234 ± 0.056."""
+    if not np.isfinite(value):
+        return "–"
+    if not np.isfinite(error):
+        return f"{value:.3g}".replace("-", "−")
+    if error <= 0:
+        return f"{value:.4g} ± 0".replace("-", "−")
+    digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 6))
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}".replace("-", "−")
+
+
+def calibration_figure(card: Card, ink: Ink, height: int = HEIGHT) -> dict:
+    """Numbers: where observations fell in their predicted distributions, ten bars, flat if honest.
+
+    Classes: how often what was said with a probability came true, on the diagonal if honest.
+    """
+    return (
+        _reliability(card, ink, height)
+        if card.forecast.probabilities is not None
+        else _pit(card, ink, height)
+    )
+
+
+def _pit(card: Card, ink: Ink, height: int) -> dict:
+    seen = judge.pit_histogram(card)
+    colour, _, _ = look_of(card.model)
+    middle = 0.5 * (seen.edges[1:] + seen.edges[:-1])
+    layout = _layout(ink, height, "quantile at which the observation fell", "share of rows")
+    layout["xaxis"] |= {"range": [0, 1], "tickvals": [0, 0.25, 0.5, 0.75, 1]}
+    layout["yaxis"]["range"] = [0, 1.15 * max(float(seen.shares.max()), seen.high)]
+    edge = np.array([0.0, 1.0])
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "name": "held-out rows",
+                "x": middle,
+                "y": seen.shares,
+                "width": np.diff(seen.edges) * 0.92,
+                "marker": {"color": tint(colour, 0.75)},
+                "hovertemplate": "%{y:.1%} of rows<extra></extra>",
+            },
+            _band(edge, [seen.low] * 2, [seen.high] * 2, "95 % of an honest model's bars", ink),
+            _line(edge, np.full(2, 0.1), "honest on average", ink.text, "dot", 1.5),
+        ],
+        "layout": layout,
+    }
+
+
+def _reliability(card: Card, ink: Ink, height: int) -> dict:
+    seen = judge.reliability(card)
+    held = seen.count > 0
+    colour, mark, _ = look_of(card.model)
+    p = seen.predicted[held]
+    of = plain(card.classes[1], 30) if len(card.classes) == 2 else "its likeliest class"
+    layout = _layout(ink, height, f"probability given to {of}", "share that came true")
+    layout["xaxis"]["range"] = layout["yaxis"]["range"] = [-0.02, 1.02]
+    return {
+        "data": [
+            _line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "honest", ink.text, "dot", 1.5),
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "held-out rows in ten bins, ± 2 standard errors",
+                "x": p,
+                "y": seen.observed[held],
+                "error_y": _bars(2 * seen.error[held], colour),
+                "marker": {"color": colour, "size": 9, "symbol": mark},
+                "text": [f"{n:,} rows" for n in seen.count[held]],
+                "hovertemplate": "said %{x:.1%}, came true %{y:.1%}, %{text}<extra></extra>",
+            },
+        ],
+        "layout": layout,
+    }
+
+
+def agreement_figure(card: Card, y_name: str, ink: Ink, height: int = HEIGHT) -> dict:
+    """Predicted against observed, with 90 % intervals; for classes, how often each is which."""
+    if card.forecast.probabilities is not None:
+        return _confusion(card, ink, height)
+    seen = judge.predicted_observed(card)
+    rows = thinned(len(seen.observed))
+    colour, mark, _ = look_of(card.model)
+    both = np.concatenate([seen.observed, seen.mean])
+    both = both[np.isfinite(both)]
+    ends = np.array([both.min(), both.max()])
+    room = 0.05 * (float(np.ptp(ends)) or 1.0)
+    layout = _layout(ink, height, f"observed {plain(y_name, 40)}", f"predicted {plain(y_name, 40)}")
+    layout["xaxis"]["range"] = layout["yaxis"]["range"] = [ends[0] - room, ends[1] + room]
+    mean, low, high = seen.mean[rows], seen.low[rows], seen.high[rows]
+    return {
+        "data": [
+            _line(ends, ends, "perfect", ink.text, "dot", 1.5),
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "mean and 90 % interval of a held-out row",
+                "x": seen.observed[rows],
+                "y": mean,
+                "error_y": {
+                    **_bars(np.maximum(high - mean, 0), tint(colour, 0.25)),
+                    "arrayminus": np.maximum(mean - low, 0),
+                    "symmetric": False,
+                },
+                "marker": {"color": tint(colour, 0.75), "size": 6, "symbol": mark},
+                "text": [f"row {r + 1:,}" for r in seen.rows[rows]],
+                "hovertemplate": "%{text}: observed %{x:.4g}, predicted %{y:.4g}<extra></extra>",
+            },
+        ],
+        "layout": layout,
+    }
+
+
+def _confusion(card: Card, ink: Ink, height: int) -> dict:
+    counts = judge.confusion(card)
+    labels = [plain(c, 20) for c in card.classes] or [str(i) for i in range(len(counts))]
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    places = np.arange(len(labels))
+    layout = _layout(ink, height, "predicted", "observed")
+    layout["xaxis"] |= {"tickvals": places, "ticktext": labels}
+    layout["yaxis"] |= {"tickvals": places, "ticktext": labels, "autorange": "reversed"}
+    few = len(labels) <= 12
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "name": "rows",
+                "x": places,
+                "y": places,
+                "z": share,
+                "zmin": 0,
+                "zmax": 1,
+                "colorscale": [[0, ink.paper], [1, DEEP]],
+                "showscale": False,
+                "customdata": counts,
+                "text": [[f"{n:,}" if few else "" for n in line] for line in counts],
+                "texttemplate": "%{text}",
+                "hovertemplate": "observed %{y}, predicted %{x}: %{customdata} rows<extra></extra>",
+            }
+        ],
+        "layout": layout | {"showlegend": False},
+    }
+
+
+def residual_figure(card: Card, y_name: str, ink: Ink, height: int = HEIGHT) -> dict:
+    """What is left over: standard Gaussian at every prediction, where the model is honest."""
+    seen = judge.residuals(card)
+    rows = thinned(len(seen.predicted))
+    colour, mark, _ = look_of(card.model)
+    x = seen.predicted
+    ends = np.array([x.min(), x.max()])
+    layout = _layout(ink, height, f"predicted {plain(y_name, 40)}", "residual, in its own σ")
+    worst = max(3.2, 1.1 * float(np.abs(seen.standardised).max()))
+    layout["yaxis"]["range"] = [-worst, worst]
+    return {
+        "data": [
+            _band(ends, [-1.96] * 2, [1.96] * 2, "where 95 % should lie", ink),
+            _line(ends, np.zeros(2), "none", ink.text, "dot", 1.5),
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "held-out rows",
+                "x": x[rows],
+                "y": seen.standardised[rows],
+                "marker": {"color": tint(colour, 0.75), "size": 6, "symbol": mark},
+                "text": [f"row {r + 1:,}" for r in seen.rows[rows]],
+                "hovertemplate": "%{text}: %{y:.2f} σ at %{x:.4g}<extra></extra>",
+            },
+        ],
+        "layout": layout,
+    }
+
+
+def importance_figure(found: Sequence[Importance], ink: Ink) -> dict:
+    """What held-out rows lose as each input is shuffled, the largest on top."""
+    shown = list(found)[:MOST_BARS]
+    drops = np.array([one.drop for one in shown])
+    return _bars_across(
+        [one.name for one in shown],
+        drops,
+        np.array([2 * one.row_error if np.isfinite(one.row_error) else 0.0 for one in shown]),
+        "log-likelihood lost, nats a row (± 2 standard errors)",
+        DEEP,
+        ink,
+    )
+
+
+def relevance_figure(found: Relevance, ink: Ink) -> dict:
+    """One layer's 1/lengthscale along each of its inputs, the largest as 1."""
+    order = np.argsort(-found.relevance, kind="stable")[:MOST_BARS]
+    return _bars_across(
+        [found.names[i] for i in order],
+        found.relevance[order],
+        None,
+        f"relevance in layer {found.layer} (1 / lengthscale)",
+        INDUCING,
+        ink,
+    )
+
+
+def _bars_across(names, values, errors, title: str, colour: str, ink: Ink) -> dict:
+    places = np.arange(len(names))
+    layout = _layout(ink, 90 + 24 * max(len(names), 3), title, "")
+    layout["yaxis"] |= {
+        "tickvals": places,
+        "ticktext": [plain(name, 28) for name in names],
+        "autorange": "reversed",
+        "showgrid": False,
+    }
+    layout["xaxis"] |= {"zeroline": True, "zerolinecolor": ink.text}
+    layout["showlegend"] = False
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "name": title,
+        "x": values,
+        "y": places,
+        "width": np.full(len(names), 0.72),
+        "marker": {"color": tint(colour, 0.8)},
+        "hovertemplate": "%{y}: %{x:.3g}<extra></extra>",
+    }
+    if errors is not None:
+        bar["error_x"] = _bars(errors, ink.text)
+    return {"data": [bar], "layout": layout}
+
+
+def response_figure(
+    found: Response, y_name: str, classes: Sequence[str], ink: Ink, height: int = 260
+) -> dict:
+    """What the output does as one input goes over its range, every row's others as they are."""
+    layout = _layout(
+        ink, height, plain(found.name, 40), "probability" if classes else plain(y_name, 40)
+    )
+    x = found.x
+    if found.labels:
+        layout["xaxis"] |= {"tickvals": x, "ticktext": [plain(l, 16) for l in found.labels]}
+        layout["xaxis"]["range"] = [-0.5, len(x) - 0.5]
+    mode = "lines+markers" if found.labels else "lines"
+    traces = []
+    if classes:
+        shown = [1] if len(classes) == 2 else list(range(min(len(classes), len(CLASS_LOOKS))))
+        for c in shown:
+            colour, dash = CLASS_LOOKS[0 if len(classes) == 2 else c]
+            low, high = found.quantiles[1, :, c], found.quantiles[-2, :, c]
+            if len(classes) == 2:
+                traces.append(_band(x, low, high, "middle half of the rows", ink, colour))
+            name = plain(classes[c], 24)
+            traces.append(_line(x, found.mean[:, c], name, colour, dash, 2.5, mode))
+        layout["yaxis"]["range"] = [-0.02, 1.02]
+    else:
+        quantile = {level: found.quantiles[k, :, 0] for k, level in enumerate(found.levels)}
+        traces += [
+            _band(x, quantile[0.05], quantile[0.95], "90 % of new observations", ink, DEEP, 0.14),
+            _band(x, quantile[0.25], quantile[0.75], "50 %", ink, DEEP, 0.24),
+            *(
+                _line(x, one[:, 0], "", tint(DRAW, 0.45), "solid", 1) | {"showlegend": False}
+                for one in found.each[:8]
+            ),
+            _line(x, found.mean[:, 0], "mean over rows", DEEP, "solid", 2.8, mode),
+        ]
+    return {"data": traces, "layout": layout}
+
+
+def two_inputs_figure(found: Map, what: str, sd: bool, ink: Ink, height: int = 380) -> dict:
+    """The mean (or the doubt) as two inputs go over their ranges."""
+    layout = _layout(ink, height, plain(found.names[0], 40), plain(found.names[1], 40))
+    for axis, labels in (("xaxis", found.x_labels), ("yaxis", found.y_labels)):
+        if labels:
+            layout[axis] |= {
+                "tickvals": np.arange(len(labels)),
+                "ticktext": [plain(label, 16) for label in labels],
+            }
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "name": plain(what, 60),
+                "x": found.x,
+                "y": found.y,
+                "z": found.sd if sd else found.mean,
+                "colorscale": "Cividis",
+                "colorbar": {"title": {"text": plain(what, 30), "side": "right"}, "thickness": 12},
+                "hovertemplate": "%{x:.4g}, %{y:.4g}: %{z:.4g}<extra></extra>",
+            }
+        ],
+        "layout": layout | {"showlegend": False},
+    }
+
+
+def probability_figure(classes: Sequence[str], p: np.ndarray, ink: Ink) -> dict:
+    """The probability of each class for one row, the likeliest on top."""
+    order = np.argsort(-p, kind="stable")[:MOST_BARS]
+    names = [classes[i] for i in order]
+    figure = _bars_across(names, p[order], None, "probability", DEEP, ink)
+    figure["layout"]["xaxis"]["range"] = [0, 1]
+    return figure
+
+
+def interval_figure(columns: dict[str, float], y_name: str, ink: Ink) -> dict:
+    """One row's prediction along its unit: mean, and the middle 50, 90 and 95 %."""
+    layout = _layout(ink, 130, plain(y_name, 40), "")
+    layout["yaxis"] |= {"visible": False, "range": [-1, 1]}
+    traces = []
+    for low, high, opacity, name in (
+        ("2.5%", "97.5%", 0.16, "95 %"),
+        ("5%", "95%", 0.26, "90 %"),
+        ("25%", "75%", 0.45, "50 %"),
+    ):
+        a, b = columns[low], columns[high]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": name,
+                "x": np.array([a, b, b, a, a]),
+                "y": np.array([-0.5, -0.5, 0.5, 0.5, -0.5]),
+                "line": {"width": 0},
+                "fill": "toself",
+                "fillcolor": tint(DEEP, opacity),
+                "hoverinfo": "skip",
+            }
+        )
+    for name, mark in (("50%", "line-ns"), ("mean", "diamond")):
+        if np.isfinite(columns[name]):
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": "median" if name == "50%" else name,
+                    "x": np.array([columns[name]]),
+                    "y": np.zeros(1),
+                    "marker": {
+                        "symbol": mark,
+                        "size": 18 if name == "50%" else 9,
+                        "color": ink.text,
+                        "line": {"color": ink.text, "width": 2},
+                    },
+                    "hovertemplate": "%{x:.4g}<extra></extra>",
+                }
+            )
+    return {"data": traces, "layout": layout}
+
+
+def _layout(ink: Ink, height: int, x: str, y: str) -> dict:
+    layout = base_layout(ink, height)
+    layout["xaxis"], layout["yaxis"] = labelled_axis(ink, x), labelled_axis(ink, y)
+    return layout
+
+
+def _line(x, y, name: str, colour: str, dash: str, width: float, mode: str = "lines") -> dict:
+    return {
+        "type": "scatter",
+        "mode": mode,
+        "name": name,
+        "x": np.ascontiguousarray(x),
+        "y": np.ascontiguousarray(y),
+        "line": {"color": colour, "width": width, "dash": dash},
+        "marker": {"color": colour, "size": 7},
+        "hoverinfo": "skip" if not name else "x+y",
+    }
+
+
+def _band(x, low, high, name: str, ink: Ink, colour: str = "", opacity: float = 0.18) -> dict:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": np.concatenate([x, x[::-1]]),
+        "y": np.concatenate([low, np.asarray(high)[::-1]]),
+        "line": {"width": 0},
+        "fill": "toself",
+        "fillcolor": tint(colour or ink.data, opacity),
+        "hoverinfo": "skip",
+    }
+
+
+def _bars(sizes: np.ndarray, colour: str) -> dict:
+    return {"type": "data", "array": sizes, "color": colour, "thickness": 1.2, "width": 0}

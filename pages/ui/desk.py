@@ -1,0 +1,478 @@
+"""What a visitor brought: a table in this session's memory, and what was decided about it.
+
+Nothing of it is logged, and nothing leaves the session. Streamlit forgets the controls of a page
+that is not shown: `held` brings back what they said.
+"""
+
+import io
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from datasets.shipped import FILES, SHIPPED
+from dgp_core import archive
+from dgp_core.archive import Archive, ArchiveError
+from dgp_core.data import Dataset
+from dgp_core.judge import Card
+from dgp_core.live.keep import Which, archive_of
+from dgp_core.live.run import Run
+from dgp_core.live.trial import Trial
+from dgp_core.live.workshop import MOST_CELLS, Workshop, WorkshopError
+from dgp_core.model import ModelSpec
+from dgp_core.outcome import Outcome
+from dgp_core.plain import export_csv, plain, visible
+from dgp_core.plan import Plan
+from dgp_core.reading import WAY_ON
+from dgp_core.table import (
+    Kind,
+    Limits,
+    Prepared,
+    Table,
+    TableError,
+    propose_missing,
+    propose_target,
+    propose_task,
+    propose_transform,
+    read_table,
+)
+from dgp_core.train import TrainSpec
+
+LIMITS = Limits(bytes=1_000_000_000)
+"""What the app's own upload limit lets through."""
+HELD_OUT = 0.1
+"""The share of rows that the main fit does not see."""
+HEAD_BYTES = 1 << 20
+"""Of a file that is too large: enough to know its columns."""
+SHOWN_ROWS = 8
+SKETCHED_ROWS = 20_000
+BARS = 14
+FILE_SETS = tuple(name for name, shipped in SHIPPED.items() if not shipped.file.endswith(".npz"))
+"""Shipped sets that are tables."""
+
+
+@dataclass(frozen=True, eq=False)
+class Brought:
+    """A table, as it was read and as it was decided."""
+
+    read: Table
+    decided: Table
+    file: str
+    """Its name, as a person would write it in a command."""
+    target: str | None = None
+    """What a shipped set is about; None where the door proposes."""
+    task: str | None = None
+
+
+@dataclass(eq=False)
+class Fitted:
+    """A fit, and what it was made of; scores and models outlive the trial."""
+
+    trial: Trial
+    prepared: Prepared
+    brought: Brought
+    plan: Plan
+    folds: int
+    cards: tuple[Card, ...] = ()
+    archives: dict[str, Archive] = field(default_factory=dict)
+    """The models as they stand, by which: deep or rival."""
+
+    @property
+    def over(self) -> bool:
+        return self.trial.status in ("finished", "failed", "closed")
+
+    def scored(self) -> tuple[Card, ...]:
+        """Every card so far, those of a trial that was let go too."""
+        self.cards = self.trial.cards() or self.cards
+        return self.cards
+
+    def run(self) -> Run | None:
+        """The main run; None where it was let go."""
+        if self.trial.main_id is None:
+            return None
+        try:
+            return self.trial.workshop.watch(self.trial.main_id)
+        except WorkshopError:
+            return None
+
+    def archive(self, which: Which) -> Archive | None:
+        """A model of the main run as it stands, or as it last stood; None before its start."""
+        run = self.run()
+        if run is not None and run.latest is not None and run.latest.step > 0:
+            known = self.archives.get(which)
+            if known is None or known.progress.steps != run.latest.step:
+                self.archives[which] = archive_of(
+                    run,
+                    which,
+                    self.prepared.recipe,
+                    self.prepared.dataset,
+                    HELD_OUT,
+                    self.plan.train.seed,
+                )
+        return self.archives.get(which)
+
+
+@dataclass(eq=False)
+class Memory:
+    """What a session keeps of this page, whatever page is shown."""
+
+    held: dict[str, Any] = field(default_factory=dict)
+    """What the controls said last."""
+    brought: Brought | None = None
+    prepared: Prepared | None = None
+    prepared_by: tuple = ()
+    """What it was made from, so that it is made once."""
+    refused: str = ""
+    """Why the last file could not be taken."""
+    too_large: Brought | None = None
+    """The head of a file that is too large for here."""
+    fitted: Fitted | None = None
+    unfit: str = ""
+    """Why the last fit could not be started."""
+    opened: tuple[str, Archive] | None = None
+    """A model that was saved before, and its file's name."""
+    unopened: str = ""
+    """Why the last model's file could not be opened."""
+    second: Table | None = None
+    """Another file, to predict."""
+    unread: str = ""
+    """Why the last such file could not be read."""
+    made: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Answers that took a while, by name, with what they are the answers to."""
+
+
+def memory() -> Memory:
+    """This session's own."""
+    return st.session_state.setdefault("your_data", Memory())
+
+
+def held(name: str, first: Any, options: Iterable | None = None) -> str:
+    """The key of a control, which shows what it said last, wherever the visitor has been since."""
+    kept, key = memory().held, f"your_{name}"
+    if key in st.session_state:
+        kept[name] = st.session_state[key]
+    value = kept.get(name, first)
+    if options is not None and value not in options:
+        value = first
+    st.session_state[key] = kept[name] = value
+    return key
+
+
+def say(name: str, value: Any) -> None:
+    """Sets a control from a callback."""
+    memory().held[name] = st.session_state[f"your_{name}"] = value
+
+
+def once(name: str, of: Any, compute: Callable[[], Any]) -> Any:
+    """An answer that takes a while, worked out once for what it is the answer to."""
+    made = memory().made
+    if name not in made or made[name][0] != of:
+        made[name] = (of, compute())
+    return made[name][1]
+
+
+def forget(*names: str) -> None:
+    """Lets controls begin again with what is proposed."""
+    for name in names:
+        memory().held.pop(name, None)
+        st.session_state.pop(f"your_{name}", None)
+
+
+def take(source: Any, name: str, target: str | None = None, task: str | None = None) -> None:
+    """Reads a table; where it cannot be read, what was there stays, and a sentence says why."""
+    kept = memory()
+    kept.refused, kept.too_large = "", None
+    try:
+        table = read_table(source, name, LIMITS)
+        if target is None:
+            target = propose_target(table).value
+    except TableError as error:
+        kept.refused = str(error)
+        if WAY_ON in kept.refused:
+            kept.too_large = _head(source, name)
+        return
+    kept.brought = Brought(table, table, name, target, task)
+    kept.prepared, kept.prepared_by = None, ()
+    forget("target", "task", "missing", "transform", "column", "kind", "day_first")
+    forget("layers", "inducing", "steps", "folds", "seed", "kernel")
+
+
+def take_set(name: str) -> None:
+    """A shipped file, through the same door."""
+    shipped = SHIPPED[name]
+    path = FILES / shipped.file
+    take(path, path.name, shipped.output, shipped.task)
+    if (brought := memory().brought) is not None:
+        inputs = {*shipped.inputs, shipped.output, "date" if shipped.dates else ""}
+        table = brought.read
+        for column in table.columns:
+            if column.name not in inputs and column.kind != "dropped":
+                table = table.decide(column.name, "dropped")
+        file = f"datasets/files/{shipped.file}"
+        memory().brought = Brought(brought.read, table, file, shipped.output, shipped.task)
+
+
+def _head(source: Any, name: str) -> Brought | None:
+    """The first rows of a file that is too large, to know its columns by."""
+    try:
+        source.seek(0)
+        head = source.read(HEAD_BYTES)
+        table = read_table(head[: head.rfind(b"\n") + 1], name, None)
+        return Brought(table, table, name, propose_target(table).value)
+    except (TableError, AttributeError, ValueError):
+        return None
+
+
+def decide(column: str, kind: Kind, day_first: bool | None) -> str:
+    """Another decision for a column; a sentence where it cannot be."""
+    kept = memory()
+    assert kept.brought is not None
+    before = kept.brought.decided[column]
+    if before.kind == kind and (kind != "date" or before.day_first == day_first):
+        return ""
+    try:
+        decided = kept.brought.decided.decide(column, kind, day_first)
+    except TableError as error:
+        return str(error)
+    kept.brought = Brought(
+        kept.brought.read, decided, kept.brought.file, kept.brought.target, kept.brought.task
+    )
+    return ""
+
+
+def proposed(table: Table, target: str, task: str | None) -> dict[str, tuple[Any, str]]:
+    """What is proposed for a target, and why: the task, the transform, and missing cells."""
+    found = propose_task(table, target)
+    missing = propose_missing(table)
+    transform = propose_transform(table, target)
+    return {
+        "task": (found.value, found.reason)
+        if task is None
+        else (task, "It is what this set is known for."),
+        "missing": (missing.value, missing.reason),
+        "transform": (transform.value, transform.reason),
+    }
+
+
+def prepare(target: str, task: str, missing: str, transform: str) -> Prepared:
+    """The rows to learn from, made once for what was decided."""
+    kept = memory()
+    assert kept.brought is not None
+    by = (kept.brought.decided, target, task, missing, transform)
+    if kept.prepared is None or kept.prepared_by != by:
+        kept.prepared = None
+        kept.prepared = kept.brought.decided.to_dataset(
+            target,
+            task,  # pyright: ignore[reportArgumentType]
+            missing,  # pyright: ignore[reportArgumentType]
+            transform if task == "regression" else "none",  # pyright: ignore[reportArgumentType]
+        )
+        kept.prepared_by = by
+    return kept.prepared
+
+
+def start(workshop: Workshop, plan: Plan, folds: int) -> None:
+    """Fits the prepared rows; a sentence stays where that cannot be."""
+    kept = memory()
+    assert kept.brought is not None and kept.prepared is not None
+    kept.unfit = ""
+    try:
+        trial = Trial(
+            workshop,
+            kept.prepared.dataset,
+            {"deep": plan.model},
+            plan.train,
+            folds,
+            fraction=1 - HELD_OUT,
+        )
+    except (WorkshopError, ValueError) as error:
+        kept.unfit = str(error)
+        return
+    if kept.fitted is not None:
+        kept.fitted.trial.close()
+    kept.fitted = Fitted(trial, kept.prepared, kept.brought, plan, folds)
+    forget("judged", "explained", "used", "shown", "map_x", "map_y")
+
+
+def open_model(file: Any) -> None:
+    """Opens a model that was saved before; a sentence stays where it cannot be."""
+    kept = memory()
+    kept.unopened = ""
+    try:
+        record = archive.load(file)
+        Outcome(record)
+    except ArchiveError as error:
+        kept.unopened = str(error)
+        return
+    kept.opened = (visible(file.name, 60), record)
+    forget("used")
+
+
+def packed(record: Archive) -> bytes:
+    """A model's file."""
+    file = io.BytesIO()
+    archive.save(file, record)
+    return file.getvalue()
+
+
+def read_second(source: Any, name: str) -> None:
+    """Reads a file to predict; a sentence stays where it cannot be read."""
+    kept = memory()
+    kept.second, kept.unread = None, ""
+    try:
+        kept.second = read_table(source, name, LIMITS)
+    except TableError as error:
+        kept.unread = str(error)
+
+
+def too_many(prepared: Prepared) -> bool:
+    """Whether there are more cells than a live run takes."""
+    return prepared.dataset.X.size + prepared.dataset.Y.size > MOST_CELLS
+
+
+def command(
+    brought: Brought,
+    target: str,
+    task: str | None = None,
+    missing: str | None = None,
+    transform: str | None = None,
+    model: ModelSpec | None = None,
+    train: TrainSpec | None = None,
+) -> str:
+    """What to type to train the same without the screen."""
+    before = {column.name: column.kind for column in brought.read.columns}
+    decisions = [c for c in brought.decided.columns if before[c.name] != c.kind]
+    file = brought.file if not brought.file.startswith("-") else f"./{brought.file}"
+    words: list[tuple[str, Any]] = [
+        ("target", target),
+        ("task", task),
+        ("missing", missing),
+        ("transform", None if transform in (None, "none") else transform),
+        *(("column", f"{column.name}={column.kind}") for column in decisions),
+    ]
+    if model is not None and train is not None:
+        words += [
+            ("layers", model.layers),
+            ("inducing", model.inducing_counts[0]),
+            ("kernel", None if model.kernels == ModelSpec.kernels else model.kernels),
+            ("steps", train.steps),
+            ("minibatch", "all" if train.minibatch is None else train.minibatch),
+            ("seed", train.seed),
+        ]
+    words.append(("out", "model.npz"))
+    said = [f"--{name}={shlex.quote(str(value))}" for name, value in words if value is not None]
+    return " \\\n  ".join([f"python -m dgp_core fit {shlex.quote(file)}", *said])
+
+
+def cells_of(cells: Any, rows: slice | np.ndarray) -> list:
+    """Cells of a column as a person wrote them: whole numbers without a point."""
+    if not isinstance(cells, np.ndarray):
+        return (cells[rows] if isinstance(rows, slice) else cells.take(rows)).to_pylist()
+    values = cells[rows]
+    if values.dtype.kind == "M":
+        days = bool((values.astype("M8[D]").astype("M8[us]") == values)[~np.isnat(values)].all())
+        shown = np.datetime_as_string(values, unit="D" if days else "s")
+        return [None if np.isnat(v) else str(s) for v, s in zip(values, shown, strict=True)]
+    whole = bool((values[~np.isnan(values)] % 1 == 0).all())
+    return [
+        None if v != v else int(v) if whole and abs(v) < 1 << 53 else v for v in values.tolist()
+    ]
+
+
+def row_table(table: Table, rows: slice | np.ndarray) -> dict[str, list]:
+    """Some rows of a table, all columns, under names that are safe to show."""
+    return {visible(n, 80) or "·": cells_of(c, rows) for n, c in table.cells.items()}
+
+
+def sketch(cells: Any) -> list[float]:
+    """How a column's cells are spread: a few bars, the commonest words first."""
+    step = max(1, len(cells) // SKETCHED_ROWS)
+    if not isinstance(cells, np.ndarray):
+        values, counts = np.unique(
+            np.array([w for w in cells[::step].to_pylist() if w is not None], object).astype(str),
+            return_counts=True,
+        )
+        return [float(n) for n in np.sort(counts)[::-1][:BARS]]
+    values = cells[::step]
+    known = values[~(np.isnat(values) if values.dtype.kind == "M" else np.isnan(values))]
+    if not len(known):
+        return []
+    return np.histogram(known.astype(float), BARS)[0].astype(float).tolist()
+
+
+def predictions_csv(outcome: Outcome, table: Table) -> bytes:
+    """A file's own columns, and beside them what the model says of each row."""
+    X = outcome.recipe.inputs(table)
+    columns = {n: np.array(cells_of(c, slice(None)), object) for n, c in table.cells.items()}
+    for name, values in outcome.predictions(X).items():
+        again, k = name, 2
+        while again in table.cells:
+            again, k = f"{name} ({k})", k + 1
+        columns[again] = values
+    return export_csv(columns)
+
+
+def safe(sentence: object) -> str:
+    """A sentence that may hold names from a file, for Markdown."""
+    return plain(sentence, 1200)
+
+
+@dataclass(eq=False)
+class Contest:
+    """Models on one data set, the same splits and seed; one trial for each time some were added."""
+
+    by: tuple
+    """What all of them share: data, sizes, steps, folds, seed."""
+    dataset: Dataset
+    train: TrainSpec
+    folds: int
+    trials: list[Trial] = field(default_factory=list)
+    known: dict[tuple[str, int], Card] = field(default_factory=dict)
+    """Cards so far, by model and fold; they outlive their trials."""
+    asked: set[str] = field(default_factory=set)
+    made: dict[str, Any] = field(default_factory=dict)
+    """Pictures' numbers, by model."""
+
+    @property
+    def over(self) -> bool:
+        return all(trial.status in ("finished", "failed", "closed") for trial in self.trials)
+
+    def cards(self) -> list[Card]:
+        """Everything that has been scored so far."""
+        for trial in self.trials:
+            for card in trial.cards():
+                self.known[card.model, card.fold] = card
+        return list(self.known.values())
+
+    def runs(self) -> dict[str, tuple[Run, Which]]:
+        """Every model's run on the first split."""
+        return {name: found for trial in self.trials for name, found in trial.runs().items()}
+
+    def add(self, workshop: Workshop, specs: dict[str, ModelSpec], models: set[str]) -> None:
+        """Trains those of the models that were not asked for yet."""
+        new = models - self.asked
+        contenders = {name: spec for name, spec in specs.items() if name in new}
+        if not new:
+            return
+        self.trials.append(
+            Trial(
+                workshop,
+                self.dataset,
+                contenders,
+                self.train,
+                self.folds,
+                main=not self.folds,
+                fraction=1 - HELD_OUT,
+                linear="linear" in new or not contenders,
+                exact="exact" in new,
+                rival=None,
+            )
+        )
+        self.asked |= new
+
+    def close(self) -> None:
+        for trial in self.trials:
+            trial.close()
