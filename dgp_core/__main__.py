@@ -30,11 +30,23 @@ from dgp_core.compile_cache import remember_compilations
 from dgp_core.data import Dataset, Scaler, Task, split
 from dgp_core.estimator import ProgressBar
 from dgp_core.likelihoods import for_task
-from dgp_core.model import SKETCH, ModelSpec, create_model
+from dgp_core.model import SKETCH, create_model
 from dgp_core.optimise import TrainState, create_state
 from dgp_core.outcome import Outcome
 from dgp_core.plain import visible
+from dgp_core.plan import FULL_BATCH, propose
 from dgp_core.recipe import Missing, Recipe, Transform
+from dgp_core.rows import (
+    STREAM_BYTES,
+    LargeFile,
+    Sample,
+    Stream,
+    Survey,
+    TableParts,
+    opens_in_parts,
+    recipe_for,
+    survey,
+)
 from dgp_core.table import (
     Kind,
     Table,
@@ -44,7 +56,7 @@ from dgp_core.table import (
     propose_task,
     read_table,
 )
-from dgp_core.train import HOPELESS, Progress, Rows, TrainSpec, resume
+from dgp_core.train import HOPELESS, Progress, Rows, Supply, resume
 
 PROGRAM = "python -m dgp_core"
 
@@ -89,59 +101,54 @@ def _say(*sentences: str) -> None:
 
 def fit(wishes: argparse.Namespace) -> int:
     """Learns a column of a file from all others, and saves the model."""
+    if wishes.stream or opens_in_parts(wishes.data):
+        return _fit_in_parts(wishes)
     table = read_table(wishes.data, limits=None)
     for name, kind in wishes.column:
         table = table.decide(name, kind)
-    target, *more = wishes.target
-    task = wishes.task
-    if task is None:
-        proposal = None if more else propose_task(table, target)
-        task = "regression" if proposal is None else proposal.value
-        _say(f"The task is {task}." + (f" {proposal.reason}" if proposal else ""))
-    prepared = table.to_dataset(
-        wishes.target,
-        task,
-        wishes.missing or propose_missing(table).value,
-        wishes.transform,
-    )
+    task = _task(wishes, table)
+    missing = wishes.missing or propose_missing(table).value
+    prepared = table.to_dataset(wishes.target, task, missing, wishes.transform)
     _say(*prepared.report)
     whole = prepared.dataset
     del table
-    source = Source(
-        _seen_from(wishes.out, wishes.data),
-        len(whole),
-        digest(whole.X, whole.Y),
-        wishes.holdout,
-        wishes.seed,
-    )
+    source = _source(wishes, len(whole), digest(whole.X, whole.Y))
     train, held_out = _parts(whole, source)
     scaler = Scaler.fit(train)
     standard = scaler(train)
-    model_spec, train_spec = _specs(wishes, train, standard)
-    model = create_model(
-        model_spec, standard.X, standard.Y.shape[1], max(2, len(whole.classes)), train_spec.seed
-    )
-    record = Archive(
-        model=model_spec,
-        training=train_spec,
-        scaler=scaler,
-        state=create_state(model, jax.random.key(train_spec.seed)),
-        progress=Progress(),
-        task=task,
-        input_names=whole.input_names,
-        output_names=whole.output_names,
-        classes=whole.classes,
-        recipe=json.loads(prepared.recipe.to_json()),
-        source=source,
-    )
-    counts = ", ".join(map(str, model_spec.inducing_counts))
-    _say(
-        f"{len(train):,} rows of {standard.X.shape[1]:,} inputs train {model_spec.layers} "
-        f"layer{'s' if model_spec.layers > 1 else ''} ({counts} inducing points, "
-        f"{', '.join(dict.fromkeys(model_spec.kernel_names))}, {model_spec.likelihood}); "
-        f"{len(held_out) if held_out else 0:,} rows are held out."
-    )
-    return _train(record, standard, held_out, Path(wishes.out))
+    record = _begin(wishes, standard, len(train), scaler, prepared.recipe, source)
+    _say(f"{len(held_out) if held_out else 0:,} rows are held out.")
+    return _train(record, _supply(record, standard), held_out, Path(wishes.out))
+
+
+def _fit_in_parts(wishes: argparse.Namespace) -> int:
+    """The same for a file that is larger than the memory."""
+    if wishes.missing == "fill" or wishes.minibatch is None:
+        raise Refused(
+            "A file that is read in parts drops rows with missing cells, and trains on minibatches:"
+            " leave out --missing fill and --minibatch all."
+        )
+    file = LargeFile(wishes.data)
+    head = file.head()
+    for name, kind in wishes.column:
+        head = head.decide(name, kind)
+    task = _task(wishes, head)
+    recipe, said = recipe_for(file, head, wishes.target, task, wishes.transform)
+    _say(f"{file.name} is read in {len(file):,} parts, {file.rows:,} rows in all.", *said)
+    parts = TableParts(file, recipe)
+    found = survey(parts, task, wishes.holdout, wishes.seed)
+    if found.rows < file.rows:
+        _say(f"{file.rows - found.rows:,} rows have a missing cell and are left out.")
+    source = replace(_source(wishes, found.rows, found.digest), streamed=True)
+    standard = found.scaler(_sampled(file.name, recipe, found.start))
+    record = _begin(wishes, standard, sum(found.sizes), found.scaler, recipe, source)
+    if record.training.minibatch is None or record.training.minibatch > sum(found.sizes):
+        batch = min(FULL_BATCH, sum(found.sizes))
+        record = replace(record, training=replace(record.training, minibatch=batch))
+    _say(f"{found.rows - sum(found.sizes):,} rows are held out.")
+    with _stream(record, parts, found) as supply:
+        held_out = _sampled(file.name, recipe, found.held_out)
+        return _train(record, supply, held_out, Path(wishes.out))
 
 
 def go_on(wishes: argparse.Namespace) -> int:
@@ -154,44 +161,62 @@ def go_on(wishes: argparse.Namespace) -> int:
             f"{PROGRAM} resume {shlex.quote(wishes.model)} --steps N, where N counts all."
         )
         return 0
-    whole = _again(record, wishes)
-    train, held_out = _parts(whole, record.source)
+    source, recipe = record.source, Outcome(record).recipe
+    if wishes.data is not None:
+        path = Path(wishes.data)
+    elif source is not None and source.file:
+        path = Path(wishes.model).parent / source.file
+    else:
+        raise Refused(
+            "This model does not say where its rows are: name their file, "
+            f"{PROGRAM} resume {shlex.quote(wishes.model)} DATA.csv"
+        )
     record = replace(
         record,
         training=replace(record.training, steps=steps, seconds=None),
         progress=replace(record.progress, stopped=""),
+        source=source and replace(source, file=_seen_from(out, path)),
     )
-    if record.source is not None and record.source.file and wishes.data is None:
-        moved = _seen_from(out, Path(wishes.model).parent / record.source.file)
-        record = replace(record, source=replace(record.source, file=moved))
-    elif record.source is not None:
-        file = _seen_from(out, wishes.data)
-        record = replace(record, source=replace(record.source, file=file))
-    _say(f"{len(train):,} rows; from step {record.progress.steps:,} on.")
-    return _train(record, record.scaler(train), held_out, out)
+    _say(f"It goes on from step {record.progress.steps:,}.")
+    if source is not None and source.streamed:
+        parts = TableParts(LargeFile(path), recipe)
+        found = survey(parts, record.task, source.held_out, source.split_seed)
+        _check_rows(source, path, found.rows, found.digest)
+        held_out = _sampled(path.name, recipe, found.held_out)
+        with _stream(record, parts, found) as supply:
+            return _train(record, supply, held_out, out)
+    whole = _dataset(read_table(path, limits=None), recipe)
+    if source is not None:
+        _check_rows(source, path, len(whole), digest(whole.X, whole.Y))
+    train, held_out = _parts(whole, source)
+    return _train(record, _supply(record, record.scaler(train)), held_out, out)
 
 
 def predict(wishes: argparse.Namespace) -> int:
     """Writes a model's predictions for the rows of a file beside all of its columns."""
     outcome = Outcome(_load(wishes.model))
-    table = read_table(wishes.data, limits=None)
-    X = outcome.recipe.inputs(table)
+    if opens_in_parts(wishes.data):
+        file = LargeFile(wishes.data)
+        tables = (file.read(part) for part in range(len(file)))
+    else:
+        tables = iter([read_table(wishes.data, limits=None)])
+    rows = 0
 
     def blocks() -> Iterable[bytes]:
-        for start in range(0, table.rows, ROWS_WRITTEN):
-            part = slice(start, start + ROWS_WRITTEN)
-            columns = {name: _cells(cells[part]) for name, cells in table.cells.items()}
-            for name, values in outcome.predictions(X[part]).items():
-                columns[_unlike(name, table.cells)] = values
-            content = export_csv(columns)
-            yield (
-                content[len(export_csv({name: np.zeros(0) for name in columns})) :]
-                if (start)
-                else content
-            )
+        nonlocal rows
+        for table in tables:
+            X = outcome.recipe.inputs(table)
+            for start in range(0, table.rows, ROWS_WRITTEN):
+                part = slice(start, start + ROWS_WRITTEN)
+                columns = {name: _cells(cells[part]) for name, cells in table.cells.items()}
+                for name, values in outcome.predictions(X[part]).items():
+                    columns[_unlike(name, table.cells)] = values
+                header = export_csv({name: np.zeros(0) for name in columns}) if rows else b""
+                yield export_csv(columns)[len(header) :]
+                rows += len(X[part])
 
     _write(Path(wishes.out), blocks())
-    _say(f"{table.rows:,} predictions are in {visible(wishes.out, 200)}.")
+    _say(f"{rows:,} predictions are in {visible(wishes.out, 200)}.")
     return 0
 
 
@@ -199,56 +224,137 @@ def score(wishes: argparse.Namespace) -> int:
     """Prints how good a model's predictions are on the rows of a file."""
     record = _load(wishes.model)
     outcome = Outcome(record)
-    table = read_table(wishes.data, limits=None)
-    whole = _dataset(table, outcome.recipe)
+    streamed = record.source is not None and record.source.streamed
+    if opens_in_parts(wishes.data, 0 if streamed else STREAM_BYTES):
+        rows, known = _sampled_to_score(wishes.data, record, outcome.recipe)
+    else:
+        rows, known = _rows_to_score(wishes.data, record, outcome.recipe)
+    if known:
+        _say("The model learnt from these very rows: others will be predicted less well.")
+    _print_scores(outcome, rows)
+    return 0
+
+
+def _rows_to_score(path: str, record: Archive, recipe: Recipe) -> tuple[Dataset, bool]:
+    """The rows of a file that the model has not seen; or all, and whether it learnt from them."""
+    table, source = read_table(path, limits=None), record.source
+    whole = _dataset(table, recipe)
     if len(whole) < table.rows:
         _say(f"{table.rows - len(whole):,} rows have a missing cell and are left out.")
-    source = record.source
-    if source is not None and digest(whole.X, whole.Y) == source.digest:
-        _, held_out = _parts(whole, source)
-        if held_out is None:
-            _say("The model learnt from these very rows: others will be predicted less well.")
-        else:
-            whole = held_out
-            _say("The model learnt from this file: only the rows that it has not seen count.")
-    _print_scores(outcome, whole)
-    return 0
+    if source is None or digest(whole.X, whole.Y) != source.digest:
+        return whole, False
+    _, held_out = _parts(whole, source)
+    if held_out is None:
+        return whole, True
+    _say("The model learnt from this file: only the rows that it has not seen count.")
+    return held_out, False
+
+
+def _sampled_to_score(path: str, record: Archive, recipe: Recipe) -> tuple[Dataset, bool]:
+    """The same from a large file, of which some rows are scored, chosen by chance."""
+    file, source = LargeFile(path), record.source
+    parts, known = TableParts(file, recipe), False
+    if source is not None and source.streamed:
+        found = survey(parts, record.task, source.held_out, source.split_seed)
+        known = found.digest == source.digest
+        if known and len(found.held_out.X):
+            _say("The model learnt from this file: only rows that it has not seen count.")
+            return _sampled(file.name, recipe, found.held_out), False
+    return _sampled(file.name, recipe, survey(parts, record.task).start), known
 
 
 # What they share.
 
 
-def _specs(
-    wishes: argparse.Namespace, train: Dataset, standard: Dataset
-) -> tuple[ModelSpec, TrainSpec]:
-    """The model and its training as they were wished for."""
-    likelihood = wishes.likelihood or for_task(train.task, train.Y.shape[1], len(train.classes))
-    if likelihood not in LIKELIHOODS[train.task]:
+def _task(wishes: argparse.Namespace, table: Table) -> Task:
+    """The task that was asked for, or the one that the target asks for."""
+    if wishes.task is None and len(wishes.target) == 1:
+        proposal = propose_task(table, wishes.target[0])
+        _say(f"The task is {proposal.value}. {proposal.reason}")
+        return proposal.value
+    return wishes.task or "regression"
+
+
+def _source(wishes: argparse.Namespace, rows: int, digest: str) -> Source:
+    file = _seen_from(wishes.out, wishes.data)
+    return Source(file, rows, digest, wishes.holdout, wishes.seed)
+
+
+def _begin(
+    wishes: argparse.Namespace,
+    standard: Dataset,
+    n_rows: int,
+    scaler: Scaler,
+    recipe: Recipe,
+    source: Source,
+) -> Archive:
+    """A model before its first step; of n training rows, `standard` are some or all."""
+    task, X, P, C = recipe.task, standard.X, standard.Y.shape[1], len(recipe.classes)
+    likelihood = wishes.likelihood or for_task(task, P, C)
+    if likelihood not in LIKELIHOODS[task]:
         raise Refused(
-            f"The likelihood {likelihood} is not for {train.task}: choose "
-            f"{' or '.join(LIKELIHOODS[train.task])}, or another --task."
+            f"The likelihood {likelihood} is not for {task}: choose "
+            f"{' or '.join(LIKELIHOODS[task])}, or another --task."
         )
-    X = standard.X
-    most = len(np.unique(X, axis=0)) if len(X) <= SKETCH else len(X)
+    most = len(np.unique(X, axis=0)) if n_rows <= SKETCH else n_rows
     try:
-        model = ModelSpec(
-            layers=wishes.layers,
-            inducing=min(wishes.inducing, most),
-            kernels=wishes.kernel,
+        plan = propose(n_rows, X.shape[1], task, P, C, wishes.seed)
+        model = replace(
+            plan.model,
+            layers=wishes.layers or plan.model.layers,
+            inducing=min(wishes.inducing or plan.model.inducing_counts[0], most),
+            kernels=wishes.kernel or plan.model.kernels,
             likelihood=likelihood,
         )
-        create_model(replace(model, inducing=1), X[:1], standard.Y.shape[1], len(train.classes))
-        training = TrainSpec(
-            steps=wishes.steps,
-            learning_rate=wishes.learning_rate,
-            natural_rate=wishes.natural_rate,
-            ramp_steps=min(TrainSpec.ramp_steps, wishes.steps // 5),
-            minibatch=wishes.minibatch,
-            seed=wishes.seed,
+        given = {n: getattr(wishes, n) for n in ("steps", "learning_rate", "natural_rate")}
+        training = replace(plan.train, **{n: v for n, v in given.items() if v is not None})
+        training = replace(
+            training,
+            # A short run climbs within a fifth of its steps.
+            ramp_steps=min(training.ramp_steps, training.steps // 5),
+            minibatch=plan.train.minibatch if wishes.minibatch == "plan" else wishes.minibatch,
         )
+        start = create_model(model, X, P, max(2, C), training.seed)
     except ValueError as error:
         raise Refused(str(error)) from None
-    return model, training
+    _say(
+        f"{n_rows:,} rows of {X.shape[1]:,} inputs train {model.layers} "
+        f"layer{'s' if model.layers > 1 else ''} ({model.inducing_counts[0]} inducing points each, "
+        f"{visible(model.kernel_names[0])}, {likelihood}) for {training.steps:,} steps."
+    )
+    return Archive(
+        model=model,
+        training=training,
+        scaler=scaler,
+        state=create_state(start, jax.random.key(training.seed)),
+        progress=Progress(),
+        task=task,
+        input_names=recipe.input_names,
+        output_names=recipe.output_names,
+        classes=recipe.classes,
+        recipe=json.loads(recipe.to_json()),
+        source=source,
+    )
+
+
+def _supply(record: Archive, standard: Dataset) -> Rows:
+    spec, dtype = record.training, record.state.jitter.dtype
+    return Rows.create(standard.X, standard.Y, spec.minibatch, dtype, spec.seed)
+
+
+def _stream(record: Archive, parts: TableParts, found: Survey) -> Stream:
+    source, spec = record.source, record.training
+    assert source is not None and spec.minibatch is not None
+    found, dtype = replace(found, scaler=record.scaler), record.state.jitter.dtype
+    return Stream(
+        parts, found, spec.minibatch, spec.seed, source.held_out, source.split_seed, dtype
+    )
+
+
+def _sampled(name: str, recipe: Recipe, sample: Sample) -> Dataset:
+    """Rows that were chosen by chance from a large file."""
+    names = (recipe.input_names, recipe.output_names)
+    return Dataset(name, sample.X, sample.Y, *names, recipe.task, "", recipe.classes)
 
 
 def _parts(whole: Dataset, source: Source | None) -> tuple[Dataset, Dataset | None]:
@@ -274,25 +380,14 @@ def _dataset(table: Table, recipe: Recipe) -> Dataset:
     )
 
 
-def _again(record: Archive, wishes: argparse.Namespace) -> Dataset:
-    """The rows that a model learns from, found and read again."""
-    source = record.source
-    path = wishes.data
-    if path is None:
-        if source is None or not source.file:
-            raise Refused(
-                "This model does not say where its rows are: name their file, "
-                f"{PROGRAM} resume {shlex.quote(wishes.model)} DATA.csv"
-            )
-        path = Path(wishes.model).parent / source.file
-    whole = _dataset(read_table(path, limits=None), Outcome(record).recipe)
-    if source is not None and digest(whole.X, whole.Y) != source.digest:
+def _check_rows(source: Source, path: Path, rows: int, found: str) -> None:
+    """Refuses rows that are not those of the model."""
+    if found != source.digest:
         raise Refused(
-            f"{visible(os.path.basename(path), 200)} holds other rows ({len(whole):,} complete "
-            f"ones) than those that the model learns from ({source.rows:,}), and training goes on "
-            f"only with the same. To learn from these: {PROGRAM} fit"
+            f"{visible(path.name, 200)} holds other rows ({rows:,} complete ones) than those that "
+            f"the model learns from ({source.rows:,}), and training goes on only with the same. "
+            f"To learn from these: {PROGRAM} fit"
         )
-    return whole
 
 
 class _Signals:
@@ -312,10 +407,9 @@ class _Signals:
             signal.signal(number, handler)
 
 
-def _train(record: Archive, rows: Dataset, held_out: Dataset | None, out: Path) -> int:
+def _train(record: Archive, supply: Supply, held_out: Dataset | None, out: Path) -> int:
     """Trains to the end or to a signal, with checkpoints; saves; scores on rows held out."""
     spec, bar, saved = record.training, ProgressBar(record.training.steps), time.monotonic()
-    dtype = record.state.jitter.dtype
 
     def on_chunk(state: TrainState, progress: Progress) -> bool:
         nonlocal saved
@@ -330,7 +424,6 @@ def _train(record: Archive, rows: Dataset, held_out: Dataset | None, out: Path) 
 
     with _Signals() as signals:
         _save(out, record)  # before an hour is spent on what then cannot be written
-        supply = Rows.create(rows.X, rows.Y, spec.minibatch, dtype, spec.seed)
         state, progress = resume(record.state, supply, spec, record.progress, on_chunk)
         bar.close(progress)
         record = replace(record, state=state, progress=progress)
@@ -346,7 +439,7 @@ def _train(record: Archive, rows: Dataset, held_out: Dataset | None, out: Path) 
     if int(state.streak) >= HOPELESS:
         _say("Its training failed: try a smaller --learning-rate.")
         return 1
-    if held_out is not None:
+    if held_out is not None and len(held_out):
         _print_scores(Outcome(record), held_out)
     return 0
 
@@ -448,8 +541,8 @@ def _rate(least: float, most: float) -> Callable[[str], float]:
     return rate
 
 
-def _batch(text: str) -> int | None:
-    return None if text == "all" else _number(1)(text)
+def _batch(text: str) -> int | str | None:
+    return None if text == "all" else text if text == "plan" else _number(1)(text)
 
 
 def _decision(text: str) -> tuple[str, str]:
@@ -476,26 +569,28 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument(operand, help=meaning)
         return sub
 
-    table = ("data", "a table: CSV and its kin, gzip of these, or Parquet")
+    table = ("data", "CSV and its kin, gzip of these, Parquet or a folder of it, or .npy")
     model = ("model", "a model's file, from here or from the app")
 
     sub = command("fit", fit, table)
+    sub.epilog = "What is not given is chosen by the size of the data."
     add = sub.add_argument
     add("--target", required=True, action="append", metavar="COLUMN", help="may be given again")
     add("--out", required=True, metavar="MODEL.npz", help="where the model goes")
     add("--task", choices=get_args(Task), help="proposed from the target where it is not given")
-    add("--layers", type=_number(1, 100), default=ModelSpec.layers, help="%(default)s")
-    add("--inducing", type=_number(1, 10_000), default=ModelSpec.inducing, help="%(default)s")
-    add("--kernel", default=ModelSpec.kernels, help='%(default)s; or "matern52 + linear", …')
+    add("--layers", type=_number(1, 100), help="1 is the sparse GP")
+    add("--inducing", type=_number(1, 10_000), help="inducing points of every layer")
+    add("--kernel", help='rbf, matern52, "rbf*periodic + linear", …')
     add("--likelihood", help="the task's own; student_t for outliers, softmax for classes")
-    add("--steps", type=_number(0), default=TrainSpec.steps, help="%(default)s")
-    add("--minibatch", type=_batch, default=TrainSpec.minibatch, help="%(default)s rows, or all")
-    add("--learning-rate", type=_rate(0, 10), default=TrainSpec.learning_rate, help="%(default)s")
-    add("--natural-rate", type=_rate(0, 1), default=TrainSpec.natural_rate, help="%(default)s")
+    add("--steps", type=_number(0))
+    add("--minibatch", type=_batch, default="plan", help="rows a step, or all")
+    add("--learning-rate", type=_rate(0, 10))
+    add("--natural-rate", type=_rate(0, 1), help="0 leaves everything to Adam")
     add("--seed", type=_number(0, (1 << 32) - 1), default=0, help="%(default)s")
     add("--holdout", type=_rate(0, 0.99), default=0.1, help="the share to judge by: %(default)s")
     add("--missing", choices=get_args(Missing), help="drop rows with holes, or fill the holes")
     add("--transform", choices=get_args(Transform), default="none", help="of the target")
+    add("--stream", action="store_true", help="read a Parquet file in parts, however small")
     add(
         "--column",
         type=_decision,

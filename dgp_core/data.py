@@ -96,15 +96,27 @@ class Scaler:
     @classmethod
     def fit(cls, train: Dataset) -> "Scaler":
         """Measured on training rows only; classes and counts keep their units."""
-        mean, scale = train.X.mean(0), train.X.std(0)
+        X, Y = train.X, train.Y
+        return cls.from_moments(X.mean(0), X.std(0), Y.mean(0), Y.std(0), train.task)
+
+    @classmethod
+    def from_moments(
+        cls,
+        x_mean: np.ndarray,
+        x_scale: np.ndarray,
+        y_mean: np.ndarray,
+        y_scale: np.ndarray,
+        task: Task,
+    ) -> "Scaler":
+        """From the mean and the deviation of each column, however they were measured."""
         # A column is constant when its deviation is only rounding.
-        varies = scale > 1e-12 * np.maximum(np.abs(mean), 1e-300)
-        kept = varies if varies.any() else np.arange(len(mean)) == 0
-        y_mean, y_scale = np.zeros(train.Y.shape[1]), np.ones(train.Y.shape[1])
-        if train.task == "regression":
-            y_mean, y_scale = train.Y.mean(0), train.Y.std(0)
+        varies = x_scale > 1e-12 * np.maximum(np.abs(x_mean), 1e-300)
+        kept = varies if varies.any() else np.arange(len(x_mean)) == 0
+        if task == "regression":
             y_scale = np.where(y_scale > 1e-12 * np.abs(y_mean), y_scale, 1.0)
-        return cls(mean, np.where(varies, scale, 1.0), kept, y_mean, y_scale)
+        else:
+            y_mean, y_scale = np.zeros_like(y_mean), np.ones_like(y_scale)
+        return cls(x_mean, np.where(varies, x_scale, 1.0), kept, y_mean, y_scale)
 
     def inputs(self, X: np.ndarray) -> np.ndarray:
         """Inputs in standard units, constant columns dropped."""

@@ -729,7 +729,7 @@ def _read_parquet(data: memoryview, limits: Limits | None) -> Raw:
         cells: dict[str, Cells] = {}
         how: dict[str, str] = {}
         for name, column in zip(names, table.columns, strict=True):
-            cells[name], reason = _from_arrow(column)
+            cells[name], reason = from_arrow(column)
             if reason:
                 how[name] = reason
     except Exception:
@@ -742,7 +742,7 @@ def _is_text(t: pa.DataType) -> bool:
     return pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t)
 
 
-def _from_arrow(column: pa.ChunkedArray) -> tuple[Cells, str]:
+def from_arrow(column: pa.ChunkedArray) -> tuple[Cells, str]:
     """One Parquet column as numbers, times or words, or the reason why it is none of these."""
     t = column.type
     if pa.types.is_dictionary(t):

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -106,13 +106,49 @@ class Rows(NamedTuple):
         weight = jnp.asarray(np.arange(len(rows)) < n, dtype)
         return cls(jnp.asarray(X[rows], dtype), jnp.asarray(Y[rows], dtype), weight, count)
 
-    def batch(self, key: jax.Array, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def batch(self, key: jax.Array, size: int, step: jax.Array | None = None):
         """Rows of a step, with their weights, which sum to the number of different rows in it."""
         if self.weight is not None:
             return self.X, self.Y, self.weight
         offset = jax.random.randint(key, (), 0, self.n)
         take = partial(lax.dynamic_slice_in_dim, start_index=offset, slice_size=size)
         return take(self.X), take(self.Y), jnp.ones(size, self.X.dtype)
+
+    def ahead(self, step: int, n_steps: int) -> "tuple[Rows, int]":
+        """These rows, which serve any step."""
+        return self, n_steps
+
+
+class Queue(NamedTuple):
+    """Minibatches on the device in the order in which steps take them: a part of a large set."""
+
+    X: jax.Array
+    """(K, B, D), as many batches as fit."""
+    Y: jax.Array
+    first: jax.Array
+    """The step that takes the first of them."""
+    n: jax.Array
+    """How many different rows the whole set has."""
+
+    @property
+    def weight(self) -> None:
+        """None, as for all minibatches."""
+
+    def batch(self, key: jax.Array, size: int, step: jax.Array):
+        """Rows of a step, each of weight 1."""
+        take = partial(lax.dynamic_index_in_dim, index=step - self.first, keepdims=False)
+        return take(self.X), take(self.Y), jnp.ones(self.X.shape[1], self.X.dtype)
+
+
+class Supply(Protocol):
+    """Where training takes its rows from: `Rows` in memory, or `rows.Stream` from a file."""
+
+    @property
+    def n(self) -> jax.Array | int: ...
+
+    def ahead(self, step: int, n_steps: int) -> tuple[Rows | Queue, int]:
+        """Rows for the steps from `step` on, and for how many of n steps they last."""
+        ...
 
 
 def padded_size(n: int) -> int:
@@ -127,7 +163,7 @@ def padded_size(n: int) -> int:
 
 
 @partial(jax.jit, static_argnames=("minibatch", "samples", "natural"))
-def _chunk(state, rows: Rows, n_data, n_steps, rates, *, minibatch, samples, natural):
+def _chunk(state, rows: Rows | Queue, n_data, n_steps, rates, *, minibatch, samples, natural):
     L = len(state.model.layers)
     dtype = state.jitter.dtype
     record = Bound(jnp.zeros(LONGEST_CHUNK, dtype), jnp.zeros((LONGEST_CHUNK, L), dtype))
@@ -138,7 +174,7 @@ def _chunk(state, rows: Rows, n_data, n_steps, rates, *, minibatch, samples, nat
         state = replace(state, model=unravel(theta))
         key = jax.random.fold_in(state.key, state.step)
         key_rows, key_bound = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
-        batch = rows.batch(key_rows, minibatch)
+        batch = rows.batch(key_rows, minibatch, state.step)
         state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural)
         record = jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)
         return replace(state, model=None), ravel_pytree(state.model)[0], record
@@ -150,7 +186,7 @@ def _chunk(state, rows: Rows, n_data, n_steps, rates, *, minibatch, samples, nat
 
 def train_chunk(
     state: TrainState,
-    rows: Rows,
+    rows: Rows | Queue,
     spec: TrainSpec,
     n_steps: int,
     n_data: int | None = None,
@@ -213,7 +249,7 @@ def train(
 
 def resume(
     state: TrainState,
-    rows: Rows,
+    rows: Supply,
     spec: TrainSpec,
     progress: Progress,
     on_chunk: Callable[[TrainState, Progress], bool | None] | None = None,
@@ -223,19 +259,22 @@ def resume(
     start, before = time.perf_counter(), progress.seconds
     chunk = 10
     while not progress.stopped:
-        n_steps = min(chunk, spec.steps - progress.steps, LONGEST_CHUNK)
+        n_steps = min(chunk, spec.steps - progress.steps)
         if n_steps <= 0:
             progress.stopped = f"reached {spec.steps:,} steps"
             break
+        part, n_steps = rows.ahead(int(state.step), n_steps)
         began = time.perf_counter()
-        state, record = train_chunk(state, rows, spec, n_steps, n_data)
+        state, record = train_chunk(state, part, spec, n_steps, n_data)
         now = time.perf_counter()
         progress.steps += n_steps
         progress.seconds = before + now - start
         progress.fit.append(np.asarray(record.fit))
         progress.kl.append(np.asarray(record.kl))
         progress.failures = int(state.failures)
-        chunk = max(1, round(n_steps * min(2.0, 0.5 / (now - began))))
+        if n_steps == chunk:  # not cut short
+            longer = round(n_steps * min(2.0, 0.5 / (now - began)))
+            chunk = min(max(1, longer), LONGEST_CHUNK)
         if int(state.streak) >= HOPELESS:
             progress.stopped = (
                 f"failed {HOPELESS} times in a row; the model is the one before the first of these"
