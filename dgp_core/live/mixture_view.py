@@ -90,6 +90,7 @@ class Side:
     """Of the mixture (H,); None for classes, which have no order."""
     summary: np.ndarray | None
     """The density of the Gaussian with the mixture's mean and deviation (H,); None for bars."""
+    summary_cdf: np.ndarray | None
     mean: float
     """Of y, without noise of its rate or probability; NaN for three classes or more."""
     deviation: float
@@ -135,6 +136,7 @@ class Along:
     x: np.ndarray | None
     """The one input that varies, in order (G,); None where there are more, and rows are candidates:
     rows of the data, and places beside them."""
+    input_names: tuple[str, ...]
     x_name: str
     y_name: str
     noise_included: bool
@@ -549,6 +551,7 @@ def _density(law: _Law, f: np.ndarray, noise: bool) -> Side:
         density=parts.mean(0),
         cdf=law.path_cdf(0, f, noise).mean(0),
         summary=stats.norm.pdf(law.to_y(f), mean, deviation),
+        summary_cdf=stats.norm.cdf(law.to_y(f), mean, deviation),
         mean=mean,
         deviation=deviation,
         means=means,
@@ -566,6 +569,7 @@ def _bars(law: _Law, values: np.ndarray, classes: bool) -> Side:
         density=parts.mean(0),
         cdf=None if classes else np.minimum(np.cumsum(stride * parts.mean(0)), 1.0),
         summary=None,
+        summary_cdf=None,
         mean=float(means.mean()),
         deviation=float(np.sqrt(split.total)),
         means=means,
@@ -606,6 +610,7 @@ def _along(run: "Run", snapshot: "Snapshot", noise: bool, output: int) -> Along:
         step=snapshot.step,
         rows=rows,
         x=x,
+        input_names=run.dataset.input_names,
         x_name=name,
         y_name=run.dataset.output_names[output],
         noise_included=noise,

@@ -1,0 +1,177 @@
+"""Pictures of deep priors: functions, their slopes, what survives, and a warped grid."""
+
+import numpy as np
+
+from dgp_core.prior_view import CELL, PriorView, WarpedGrid
+from pages.figures.marks import base_layout, frame, labelled_axis, line, lines, typed
+from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
+from pages.figures.plane import SCALE
+
+LOOKS = {"linear": ("identity mean", DEEP, "solid"), "zero": ("zero mean", SINGLE, "dash")}
+"""Of both priors: words, colour and stroke."""
+
+FUNCTIONS = 8
+"""Draws that are shown."""
+
+LEAST_DENSITY = 1e-3
+"""Of log |slope|, beyond which its axis ends."""
+
+
+def draws_figure(view: PriorView, depth: int, ink: Ink, height: int = 285) -> dict:
+    """Functions of a prior of this depth; one of them thick, to be followed as layers come."""
+    words, shade, dash = LOOKS[view.mean_function]
+    functions = view.functions[depth - 1, :FUNCTIONS]
+    layout = base_layout(ink, height)
+    layout["xaxis"] = labelled_axis(ink, "x", range=[float(view.x[0]), float(view.x[-1])])
+    layout["yaxis"] = labelled_axis(ink, f"f(x) after {_layers(depth)}")
+    layout["yaxis"]["range"] = [-3.6 * view.deviation, 3.6 * view.deviation]
+    traces = [
+        {
+            **lines(view.x, functions[1:]),
+            "name": f"draws, {words}",
+            "line": {"color": tint(DRAW, 0.8), "width": 1.2},
+        },
+        {
+            **line(typed(view.x), typed(functions[0])),
+            "name": "one of them",
+            "line": {"color": shade, "width": 2.4, "dash": dash},
+            "hovertemplate": "f(%{x:.3g}) = %{y:.4g}<extra></extra>",
+        },
+    ]
+    return {"data": traces, "layout": layout}
+
+
+def slope_figure(views: tuple[PriorView, ...], depth: int, ink: Ink, height: int = 260) -> dict:
+    """The density of log |f′(x)| at any x, for each prior at this depth, and at depth 1."""
+    layout = base_layout(ink, height)
+    layout["yaxis"] = labelled_axis(ink, "density", rangemode="tozero")
+    t, first = views[0].log_slope, views[0].log_slope_density[0]
+    shown = first > LEAST_DENSITY
+    traces = []
+    if depth > 1:
+        traces.append(
+            {
+                **line(typed(t), typed(first)),
+                "name": "one layer",
+                "line": {"color": ink.data, "width": 1.5, "dash": "dot"},
+                "hovertemplate": "one layer: %{y:.3g} at log |slope| %{x:.3g}<extra></extra>",
+            }
+        )
+    for view in views:
+        words, shade, dash = LOOKS[view.mean_function]
+        density = view.log_slope_density[depth - 1]
+        shown = shown | (density > LEAST_DENSITY)
+        traces.append(
+            {
+                **line(typed(t), typed(density)),
+                "name": f"{words}, {_layers(depth)}",
+                "line": {"color": shade, "width": 2.4, "dash": dash},
+                "hovertemplate": words + ": %{y:.3g} at log |slope| %{x:.3g}<extra></extra>",
+            }
+        )
+    layout["xaxis"] = labelled_axis(ink, "log |slope of f| (natural logarithm)")
+    layout["xaxis"]["range"] = [float(t[shown].min()), float(t[shown].max())]
+    return {"data": traces, "layout": layout}
+
+
+def information_figure(views: tuple[PriorView, ...], ink: Ink, height: int = 260) -> dict:
+    """How many values of f can be told apart, by depth."""
+    layout = base_layout(ink, height)
+    layout["xaxis"] = labelled_axis(ink, "layers", dtick=1)
+    G = len(views[0].x)
+    title = f"values told apart at {CELL:g} σ, of {G} inputs"
+    layout["yaxis"] = labelled_axis(ink, title, rangemode="tozero")
+    return {"data": [_by_depth(view, view.distinct) for view in views], "layout": layout}
+
+
+def spread_figure(views: tuple[PriorView, ...], ink: Ink, height: int = 260) -> dict:
+    """The deviation of log |slope| by depth: with a mean of zero it grows without bound."""
+    layout = base_layout(ink, height)
+    layout["xaxis"] = labelled_axis(ink, "layers", dtick=1)
+    layout["yaxis"] = labelled_axis(ink, "deviation of log |slope|", rangemode="tozero")
+    return {"data": [_by_depth(v, v.log_slope_deviation) for v in views], "layout": layout}
+
+
+def correlation_figure(
+    views: tuple[PriorView, ...], depth: int, ink: Ink, height: int = 260
+) -> dict:
+    """The correlation of f at two inputs by their distance, measured over the draws."""
+    layout = base_layout(ink, height)
+    layout["xaxis"] = labelled_axis(ink, "distance of two inputs", rangemode="tozero")
+    layout["yaxis"] = labelled_axis(ink, "correlation of their outputs", range=[-0.6, 1.05])
+    traces = []
+    for view in views:
+        words, shade, dash = LOOKS[view.mean_function]
+        traces.append(
+            {
+                **line(typed(view.distances), typed(view.correlation[depth - 1])),
+                "name": f"{words}, {_layers(depth)}",
+                "line": {"color": shade, "width": 2.2, "dash": dash},
+                "hovertemplate": words + ": %{y:.3g} at distance %{x:.3g}<extra></extra>",
+            }
+        )
+    return {"data": traces, "layout": layout}
+
+
+def warp_figure(grid: WarpedGrid, depth: int, ink: Ink, height: int = 320) -> dict:
+    """A grid of two inputs after so many layers; lines coloured by where they started.
+
+    Lines along the first input are solid, and from dark to light by the second; the others dotted,
+    by the first. Depth 0 is the grid itself.
+    """
+    layout = base_layout(ink, height) | {"showlegend": False}
+    places = grid.lines[depth]
+    names = ("first", "second")
+    for axis, d in (("xaxis", 0), ("yaxis", 1)):
+        title = f"{names[d]} input" if depth == 0 else f"{names[d]} output of layer {depth}"
+        layout[axis] = labelled_axis(ink, title, range=frame(places[:, :, d], 0.06))
+    K = len(places) // 2
+    traces = []
+    for k, path in enumerate(places):
+        along, fixed = (0, 1) if k < K else (1, 0)
+        share = (k % K) / max(K - 1, 1)
+        start = grid.start[k, 0, fixed]
+        squeezed = grid.gradient[depth][k]
+        traces.append(
+            {
+                **line(typed(path[:, 0]), typed(path[:, 1])),
+                "name": f"{names[fixed]} input {start:.2g}",
+                "line": {
+                    "color": _on_scale(share),
+                    "width": 1.6,
+                    "dash": "solid" if k < K else "dot",
+                },
+                "customdata": [
+                    f"{names[along]} input {a:.2f}, {names[fixed]} {start:.2f}; "
+                    f"squeezed to 1 : {10.0 ** max(-s, 0.0):,.3g}"
+                    for a, s in zip(grid.start[k, :, along], squeezed, strict=True)
+                ],
+                "hovertemplate": "from %{customdata}<extra></extra>",
+            }
+        )
+    return {"data": traces, "layout": layout}
+
+
+def _layers(depth: int) -> str:
+    return "1 layer" if depth == 1 else f"{depth} layers"
+
+
+def _by_depth(view: PriorView, values: np.ndarray) -> dict:
+    words, shade, dash = LOOKS[view.mean_function]
+    return {
+        **line(typed(np.arange(1, len(values) + 1)), typed(values)),
+        "mode": "lines+markers",
+        "name": words,
+        "line": {"color": shade, "width": 2.2, "dash": dash},
+        "marker": {"symbol": "circle" if view.mean_function == "linear" else "diamond", "size": 7},
+        "hovertemplate": words + ": %{y:.3g} after %{x} layers<extra></extra>",
+    }
+
+
+def _on_scale(share: float) -> str:
+    """A colour of the scale, its ends left out so that both papers show it."""
+    stops = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in SCALE])
+    place = (0.25 + 0.65 * share) * (len(stops) - 1)
+    i = min(int(place), len(stops) - 2)
+    red, green, blue = stops[i] + (place - i) * (stops[i + 1] - stops[i])
+    return f"rgb({red:.0f},{green:.0f},{blue:.0f})"

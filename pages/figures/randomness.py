@@ -1,0 +1,228 @@
+"""Pictures of the two randomnesses of training, and of what a row's marginal depends on."""
+
+import numpy as np
+
+from dgp_core.live.noise_view import GradientNoise, NoiseView, RowAlone
+from pages.figures.classes import colour, dash, symbol
+from pages.figures.marks import base_layout, labelled_axis, line, typed
+from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
+
+WAYS = (
+    ("both", "both redrawn", DEEP, "circle"),
+    ("rows", "minibatch redrawn", SINGLE, "diamond"),
+    ("samples", "samples ε redrawn", INDUCING, "square"),
+)
+"""Of estimates: field, words, colour and symbol; from the bottom up."""
+
+PARTS = (
+    ("rows", "the rows alone", SINGLE, "/"),
+    ("samples", "the samples alone", INDUCING, "."),
+    ("together", "which samples meet which rows", DEEP, ""),
+)
+"""Of the gradient's variance: field, words, colour and pattern."""
+
+SHOWN = 150
+"""Estimates that are dots; the mean is of all of them."""
+
+
+def bound_spread_figure(
+    view: NoiseView, samples: int, batch: int, ink: Ink, height: int = 260
+) -> dict:
+    """Estimates of the bound with one randomness redrawn, the other, or both; their means ± 2
+    standard errors; and the bound from all rows and many samples."""
+    spread = view.spreads[samples, batch]
+    layout = base_layout(ink, height) | {"showlegend": False}
+    layout["xaxis"] = labelled_axis(ink, "estimate of the bound (nats)")
+    layout["yaxis"] = labelled_axis(
+        ink,
+        "",
+        tickvals=list(range(len(WAYS))),
+        ticktext=[words for _, words, _, _ in WAYS],
+        range=[-0.6, len(WAYS) - 0.4],
+    )
+    jitter = 0.24 * np.random.default_rng(0).uniform(-1, 1, SHOWN)
+    traces = [
+        {
+            **line(typed(np.full(2, view.bound)), typed(np.array([-0.6, len(WAYS) - 0.4]))),
+            "name": "all rows, many samples",
+            "line": {"color": ink.text, "width": 1.6, "dash": "dash"},
+            "hovertemplate": "all rows, many samples: %{x:,.2f}<extra></extra>",
+        }
+    ]
+    for place, (field, words, shade, mark) in enumerate(WAYS):
+        values = getattr(spread, field)
+        shown = values[:SHOWN]
+        error = 2 * values.std(ddof=1) / np.sqrt(len(values))
+        traces += [
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": words,
+                "x": typed(shown),
+                "y": typed(place + jitter[: len(shown)]),
+                "marker": {"color": tint(shade, 0.45), "symbol": mark, "size": 5},
+                "hovertemplate": words + ": %{x:,.2f}<extra></extra>",
+            },
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": f"mean of {len(values)}, {words}",
+                "x": [float(values.mean())],
+                "y": [place + 0.36],
+                "error_x": {"type": "data", "array": [float(error)], "color": ink.text, "width": 5},
+                "marker": {"color": ink.text, "symbol": "line-ns-open", "size": 12},
+                "hovertemplate": f"mean %{{x:,.2f}} ± {error:.2g} ({words})<extra></extra>",
+            },
+        ]
+    return {"data": traces, "layout": layout}
+
+
+def gradient_noise_figure(
+    view: NoiseView, ink: Ink, height: int = 285, group: int = 0, by: str = "samples"
+) -> dict:
+    """The gradient's noise beside its length, against samples or batch size, on log scales."""
+    noise = view.gradients[group]
+    relative = _relative(noise)
+    across, others = (
+        (view.samples, view.batches) if by == "samples" else (view.batches, view.samples)
+    )
+    table = relative.T if by == "samples" else relative  # (others, across)
+    layout = base_layout(ink, height)
+    title = "samples S a row" if by == "samples" else "rows B in a minibatch"
+    layout["xaxis"] = labelled_axis(
+        ink, title, type="log", tickvals=list(across), ticktext=[_size(view, by, v) for v in across]
+    )
+    layout["yaxis"] = labelled_axis(
+        ink, "noise ÷ gradient (deviation ÷ length)", type="log", nticks=6
+    )
+    traces = []
+    for k, (other, values) in enumerate(zip(others, table, strict=True)):
+        name = f"B = {_size(view, 'rows', other)}" if by == "samples" else f"S = {other}"
+        traces.append(
+            {
+                **line(typed(np.array(across)), typed(values)),
+                "mode": "lines+markers",
+                "name": name,
+                "line": {"color": colour(5 + k), "width": 2, "dash": dash(k)},
+                "marker": {"symbol": symbol(k), "size": 7},
+                "hovertemplate": name + ": %{y:.3g} at %{x}<extra></extra>",
+            }
+        )
+    guide = table[-1][0] * np.sqrt(across[0] / np.array(across, float))
+    traces.append(
+        {
+            **line(typed(np.array(across)), typed(guide)),
+            "name": "1/√S" if by == "samples" else "1/√B",
+            "line": {"color": ink.data, "width": 1.2, "dash": "dot"},
+            "hoverinfo": "skip",
+        }
+    )
+    return {"data": traces, "layout": layout}
+
+
+def share_figure(
+    view: NoiseView, samples: int, ink: Ink, height: int = 260, group: int = 0
+) -> dict:
+    """What the gradient's variance is due to, for each batch size, at one number of samples."""
+    noise, row = view.gradients[group], view.samples.index(samples)
+    total = np.maximum(noise.total[row], 1e-300)
+    layout = base_layout(ink, height) | {"barmode": "stack"}
+    layout["xaxis"] = labelled_axis(ink, "rows B in a minibatch", type="category")
+    layout["yaxis"] = labelled_axis(ink, "share of the gradient's variance", range=[0, 1])
+    layout["yaxis"]["tickformat"] = ".0%"
+    traces = []
+    for field, words, shade, pattern in PARTS:
+        values = getattr(noise, field)[row]
+        traces.append(
+            {
+                "type": "bar",
+                "name": words,
+                "x": [_size(view, "rows", B) for B in view.batches],
+                "y": typed(values / total),
+                "customdata": typed(values),
+                "marker": {
+                    "color": tint(shade, 0.75),
+                    "pattern": {"shape": pattern, "fgcolor": ink.paper, "size": 6, "solidity": 0.3},
+                },
+                "hovertemplate": words
+                + ": %{y:.0%} (%{customdata:.3g}) at B = %{x}<extra></extra>",
+            }
+        )
+    return {"data": traces, "layout": layout}
+
+
+def direction_figure(
+    view: NoiseView, samples: int, batch: int, ink: Ink, height: int = 260
+) -> dict:
+    """How well one estimate of the gradient points where the full one does, group by group."""
+    place = view.samples.index(samples), view.batches.index(batch)
+    layout = base_layout(ink, height) | {"showlegend": False}
+    title = "cosine with the full gradient (1: the same direction)"
+    layout["xaxis"] = labelled_axis(ink, title, range=[-1.05, 1.05], zeroline=True)
+    layout["xaxis"]["zerolinecolor"] = ink.data
+    layout["yaxis"] = labelled_axis(ink, "", autorange="reversed")
+    values = [float(g.cosine[place]) for g in view.gradients]
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "name": "cosine",
+        "x": values,
+        "y": [g.group for g in view.gradients],
+        "text": [f"{value:.2f}" for value in values],
+        "customdata": [f"{g.norm:.3g}" for g in view.gradients],
+        "marker": {"color": [DEEP, *[tint(DEEP, 0.5)] * (len(values) - 1)]},
+        "hovertemplate": "%{y}: %{x:.3f}; full gradient's length %{customdata}<extra></extra>",
+    }
+    return {"data": [bars], "layout": layout}
+
+
+def alone_figure(answer: RowAlone, ink: Ink, height: int = 240) -> dict:
+    """A row's sampled marginals in every layer, asked alone (circles) and among all (crosses)."""
+    layout = base_layout(ink, height)
+    L = len(answer.alone)
+    layout["xaxis"] = labelled_axis(
+        ink,
+        "",
+        tickvals=list(range(L)),
+        ticktext=[f"layer {l + 1}" for l in range(L)],
+        range=[-0.6, L - 0.4],
+    )
+    layout["yaxis"] = labelled_axis(ink, "mean ± 2σ of its first output (standard units)")
+    traces = []
+    for name, layers, mark, shade, size in (
+        ("alone", answer.alone, "circle-open", DEEP, 11),
+        ("among all rows", answer.among, "x-thin-open", SINGLE, 8),
+    ):
+        S = [len(mean) for mean, _ in layers]
+        places = [
+            l + np.linspace(-0.3, 0.3, n) if n > 1 else np.array([float(l)])
+            for l, n in enumerate(S)
+        ]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": name,
+                "x": typed(np.concatenate(places)),
+                "y": typed(np.concatenate([mean[:, 0] for mean, _ in layers])),
+                "error_y": {
+                    "type": "data",
+                    "array": typed(np.concatenate([2 * sd[:, 0] for _, sd in layers])),
+                    "color": tint(DRAW if name == "alone" else shade, 0.6),
+                    "thickness": 3 if name == "alone" else 1,
+                    "width": 0,
+                },
+                "marker": {"symbol": mark, "color": shade, "size": size},
+                "hovertemplate": name + ": %{y:.6g}<extra></extra>",
+            }
+        )
+    return {"data": traces, "layout": layout}
+
+
+def _relative(noise: GradientNoise) -> np.ndarray:
+    """√(variance summed over parameters) ÷ the gradient's length (A, C)."""
+    return np.sqrt(np.maximum(noise.total, 1e-300)) / max(noise.norm, 1e-300)
+
+
+def _size(view: NoiseView, by: str, value: int) -> str:
+    return f"all {value}" if by != "samples" and value == view.batches[-1] else str(value)
