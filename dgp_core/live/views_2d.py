@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SIDE = 37
 """Grid points along each input."""
 
-EVERY = 3
+EVERY = 4
 """Of the grid's lines, one in so many is drawn through the layers."""
 
 PATHS = 16

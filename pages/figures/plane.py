@@ -74,13 +74,14 @@ def warp_figure(view: View2D, layer: WarpPanel, ink: Ink, height: int = 190) -> 
     Where one reading leaves two dimensions, right is the layer's own map over what enters. Points
     have the colour of where they started, through all layers.
     """
-    layout = base_layout(ink, height) | {"showlegend": False}
+    layout: dict = base_layout(ink, height) | {"showlegend": False}
     left, right = [0.0, 0.45], [0.56, 1.0]
     own_map = layer.map_value is not None
     names_out = layer.names_in if own_map else layer.names_out
     for suffix, names, domain in (("", layer.names_in, left), ("2", names_out, right)):
         layout["xaxis" + suffix] = _small_axis(ink, names[0], domain=domain, anchor="y" + suffix)
         layout["yaxis" + suffix] = _small_axis(ink, names[1], anchor="x" + suffix)
+    layout["margin"] |= {"t": 18}
     layout["annotations"] = [
         _heading("what enters", left, ink),
         _heading("the layer's own map" if own_map else "what leaves", right, ink),
@@ -209,35 +210,61 @@ def _doubt(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> dict:
 def _winners(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> list[dict]:
     """The likeliest class's colour, the denser the more probable it is; contours of that."""
     assert panel.winner is not None
-    C = len(view.classes)
-    fields = [
-        {
-            "type": "heatmap",
-            "name": f"most probable: {plain(name)}",
-            "x": typed(view.a),
-            "y": typed(view.b),
-            "z": typed(np.where(panel.winner == c, panel.value, np.nan)),
-            "zmin": 1 / C,
-            "zmax": 1.0,
-            "showscale": False,
-            "colorscale": [[0, tint(colour(c), 0.05)], [1, tint(colour(c), 0.75)]],
-            "hovertemplate": plain(name) + " %{z:.0%} at (%{x:.3g}, %{y:.3g})<extra></extra>",
-        }
-        for c, name in enumerate(view.classes)
-        if (panel.winner == c).any()
-    ]
     contours = {
         **_surface(view, panel.value, view.value_name, dash, ink),
         "showscale": False,
-        "hoverinfo": "skip",
         "contours": {
             "coloring": "none",
             **_labels(ink),
             **{"start": 0.5, "end": 0.9, "size": 0.2},
         },
     }
-    del contours["hovertemplate"]
-    return [*fields, contours]
+    regions = _regions(view.a, view.b, panel.winner, panel.value, view.classes, ink)
+    return [regions[0], contours, regions[1]]
+
+
+def _regions(a, b, winner: np.ndarray, value: np.ndarray, classes, ink: Ink) -> list[dict]:
+    """Each class's region in its colour, with its name in the middle.
+
+    One field for all: a class's code plus how far its probability is from 1/C to 1.
+    """
+    C = len(classes)
+    sure = np.clip((value - 1 / C) / (1 - 1 / C), 0, 0.999)
+    scale = []
+    for c in range(C):
+        scale += [[c / C, tint(colour(c), 0.05)], [(c + 0.999) / C, tint(colour(c), 0.75)]]
+    scale[-1][0] = 1
+    field = {
+        "type": "heatmap",
+        "name": "most probable class",
+        "x": typed(a),
+        "y": typed(b),
+        "z": typed(winner + sure),
+        "zmin": 0,
+        "zmax": C,
+        "showscale": False,
+        "colorscale": scale,
+        "hoverinfo": "skip",
+    }
+    codes = [c for c in range(C) if (winner == c).any()]
+    middles = np.array([_middle(winner == c) for c in codes])
+    names = {
+        "type": "scatter",
+        "mode": "text",
+        "name": "names of the regions",
+        "x": typed(a[middles[:, 1]]),
+        "y": typed(b[middles[:, 0]]),
+        "text": [plain(classes[c], 16) for c in codes],
+        "textfont": {"size": 13, "color": ink.text},
+        "hoverinfo": "skip",
+    }
+    return [field, names]
+
+
+def _middle(region: np.ndarray) -> np.ndarray:
+    """The cell of a region that is nearest to the mean of its cells (row, column)."""
+    cells = np.argwhere(region)
+    return cells[((cells - cells.mean(0)) ** 2).sum(1).argmin()]
 
 
 def _data(X, y, y_name: str, classes: tuple[str, ...], ink: Ink, rows: np.ndarray) -> list[dict]:
@@ -280,14 +307,14 @@ def _data(X, y, y_name: str, classes: tuple[str, ...], ink: Ink, rows: np.ndarra
 
 
 def _plane_layout(names: tuple[str, ...], ink: Ink, height: int) -> dict:
-    layout = base_layout(ink, height) | {"showlegend": False}
+    layout: dict = base_layout(ink, height) | {"showlegend": False}
     layout["xaxis"] = labelled_axis(ink, plain(names[0]))
     layout["yaxis"] = labelled_axis(ink, plain(names[1]))
     return layout
 
 
 def _small_axis(ink: Ink, title: str, **more) -> dict:
-    axis = labelled_axis(ink, plain(title), nticks=4, **more)
+    axis = labelled_axis(ink, plain(title), nticks=5, **more)
     axis["title"] |= {"font": {"size": 11}, "standoff": 2}
     return axis | {"tickfont": {"size": 10}}
 
@@ -384,21 +411,10 @@ def _own_map(view: View2D, layer: WarpPanel, ink: Ink) -> list[dict]:
     words = view.value_name if last else "what leaves"
     common = {"x": typed(layer.map_a), "y": typed(layer.map_b), "showscale": False, **_on("2")}
     if layer.map_winner is not None:
-        C = len(view.classes)
-        return [
-            {
-                **common,
-                "type": "heatmap",
-                "name": f"map: {plain(name)}",
-                "z": typed(np.where(layer.map_winner == c, layer.map_value, np.nan)),
-                "zmin": 1 / C,
-                "zmax": 1.0,
-                "colorscale": [[0, tint(colour(c), 0.05)], [1, tint(colour(c), 0.75)]],
-                "hovertemplate": plain(name) + " %{z:.0%}<extra></extra>",
-            }
-            for c, name in enumerate(view.classes)
-            if (layer.map_winner == c).any()
-        ]
+        regions = _regions(
+            layer.map_a, layer.map_b, layer.map_winner, layer.map_value, view.classes, ink
+        )
+        return [region | _on("2") for region in regions]
     surface = {
         **common,
         "type": "contour",

@@ -70,11 +70,11 @@ def agreement_figure(
     _, shade, dash = MODELS[0 if deep else 1]
     y = plain(view.y_name)
     low, high = panel.band
-    layout = base_layout(ink, height) | {"showlegend": False}
+    layout: dict = base_layout(ink, height) | {"showlegend": False}
     both = [np.concatenate([view.observed, part.predicted]) for part in (view.deep, view.rival)]
     span = frame(np.concatenate(both), 0.06)
     layout["xaxis"] = labelled_axis(ink, f"observed {y}", range=span)
-    layout["yaxis"] = labelled_axis(ink, f"predicted {y}, middle 95 %", range=span)
+    layout["yaxis"] = labelled_axis(ink, "predicted, with the middle 95 %", range=span)
     traces = [
         {
             **line(typed(np.array(span)), typed(np.array(span))),
@@ -185,7 +185,7 @@ def response_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
 
     Lines are means and shades the middle 95 %, on one common scale.
     """
-    layout = base_layout(ink, height) | {"showlegend": False}
+    layout: dict = base_layout(ink, height) | {"showlegend": False}
     n = len(view.responses)
     columns = min(3, n)
     n_rows = -(-n // columns)
@@ -221,7 +221,7 @@ def response_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
 
 def hidden_figure(view: ViewMany, layer: HiddenPanel, ink: Ink, height: int = 190) -> dict:
     """The rows as they leave a layer; colours are the observed y, or symbols the class."""
-    layout = base_layout(ink, height) | {"showlegend": False}
+    layout: dict = base_layout(ink, height) | {"showlegend": False}
     layout["xaxis"] = labelled_axis(ink, plain(layer.names[0]))
     layout["yaxis"] = labelled_axis(ink, plain(layer.names[1]))
     for axis in ("xaxis", "yaxis"):
@@ -230,6 +230,7 @@ def hidden_figure(view: ViewMany, layer: HiddenPanel, ink: Ink, height: int = 19
         words = f"the first two principal components of {layer.width} dimensions"
         place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 1.0, "yanchor": "bottom"}
         font = {"size": 11, "color": ink.text}
+        layout["margin"] |= {"t": 18}
         layout["annotations"] = [{"text": words, "showarrow": False, "font": font} | place]
     y, points = view.observed, layer.points
     common = {"type": "scatter", "mode": "markers"}
@@ -276,7 +277,7 @@ def outcome_figure(
     y: np.ndarray, y_name: str, classes: tuple[str, ...], ink: Ink, height: int = 285
 ) -> dict:
     """What is to be predicted: how often each value or class occurs."""
-    layout = base_layout(ink, height) | {"showlegend": False, "bargap": 0.04}
+    layout: dict = base_layout(ink, height) | {"showlegend": False, "bargap": 0.04}
     layout["yaxis"] = labelled_axis(ink, "rows", rangemode="tozero")
     layout["xaxis"] = labelled_axis(ink, plain(y_name))
     bars: dict = {"type": "bar", "name": "data", "marker": {"color": tint(ink.data, 0.7)}}
@@ -317,7 +318,7 @@ def _confusion(view: ViewMany, panel: TablePanel, deep: bool, ink: Ink, height: 
     counts = panel.confusion
     names = [plain(name, 16) for name in view.classes]
     codes = list(range(len(names)))
-    layout = base_layout(ink, height) | {"showlegend": False}
+    layout: dict = base_layout(ink, height) | {"showlegend": False}
     ticks = {"tickvals": codes, "ticktext": names, "showgrid": False}
     layout["xaxis"] = labelled_axis(ink, "likeliest class", **ticks)
     layout["yaxis"] = labelled_axis(ink, "true class", autorange="reversed", **ticks)
@@ -342,7 +343,7 @@ def _confusion(view: ViewMany, panel: TablePanel, deep: bool, ink: Ink, height: 
         "hovertemplate": "%{text} rows (%{z:.0%} of their class)<extra></extra>",
     }
     layout["title"] = {"text": cells["name"], "font": {"size": 12}, "x": 0.5, "y": 0.99}
-    layout["margin"] = {**layout["margin"], "t": 24}
+    layout["margin"] |= {"t": 24}
     return {"data": [cells], "layout": layout}
 
 
@@ -407,8 +408,9 @@ def _responses(response: Response, suffix: str, deep_only: bool) -> list[dict]:
     traces = []
     for mean, edges, model, shade, dash in models[:1] if deep_only else models:
         if edges is not None:
+            low, high = edges
             words = f"middle 95 %, {model}: {name}"
-            traces.append({**band(response.x, *edges, words, tint(shade, 0.15)), **on})
+            traces.append({**band(response.x, low, high, words, tint(shade, 0.15)), **on})
         traces.append(
             {
                 **line(typed(response.x), typed(mean)),
