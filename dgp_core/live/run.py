@@ -7,19 +7,22 @@ or leaves a wish (`play`, `pause`, `step`, …) that the next turn grants.
 import threading
 import time
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dgp_core.archive import Archive
 from dgp_core.data import Dataset, Scaler
-from dgp_core.live.views import Gallery, has_view_1d, view_1d
+from dgp_core.live.views import Gallery, has_view, view
 from dgp_core.model import Bound, DeepGP, ModelSpec, create_model
 from dgp_core.optimise import TrainState, create_state
 from dgp_core.train import (
     HOPELESS,
     LONGEST_CHUNK,
+    Progress,
     Rows,
     TrainSpec,
     converged,
@@ -92,12 +95,19 @@ class Run:
     Everything that changes is behind one lock; training itself goes on outside of it.
     """
 
-    def __init__(self, dataset: Dataset, model: ModelSpec, train: TrainSpec):
+    def __init__(
+        self, dataset: Dataset, model: ModelSpec, train: TrainSpec, saved: Archive | None = None
+    ):
+        """With `saved`, the deep model goes on from there, and the rival catches up first."""
         self.dataset = dataset
-        self.scaler = Scaler.fit(dataset)
+        self.scaler = Scaler.fit(dataset) if saved is None else saved.scaler
         self.model, self.train = model, train
         self.gallery = Gallery()
         """Pictures of this run that were computed already."""
+        self.altered = False
+        """Whether rates were changed or points moved under way: a script would not replay that."""
+        self.label: object = None
+        """What whoever started it calls it; the run itself does not look."""
         self._lock = threading.Lock()
         self._starts: tuple[TrainState, TrainState] | None = None
         self._states: tuple[TrainState, TrainState] | None = None
@@ -106,6 +116,7 @@ class Run:
         self._due = 0.0
         self._playing = True
         self._wanted_steps = 0
+        self._until: int | None = None
         self._speed: float | None = None
         self._edits: list = []
         self._epoch = 0
@@ -113,6 +124,7 @@ class Run:
         self._latest: Snapshot | None = None
         self._history: list[Snapshot] = []
         self._records = self._empty_records()
+        self._saved = saved
         self.status = "waiting"
         """waiting, compiling, ready, finished or failed; a run that is ready plays or is paused."""
         self.reason = ""
@@ -142,6 +154,12 @@ class Run:
         return self._latest
 
     @property
+    def device(self) -> str:
+        """Where it trains, in words."""
+        device = jax.devices()[0]
+        return "CPU" if device.platform == "cpu" else device.device_kind
+
+    @property
     def playing(self) -> bool:
         return self._playing
 
@@ -159,6 +177,37 @@ class Run:
         """The kept moment that is nearest to a step."""
         return min(self.history(), key=lambda s: abs(s.step - step), default=None)
 
+    @property
+    def catching_up(self) -> bool:
+        """Whether the rival trains alone, up to the step of a deep model that was opened."""
+        states = self._states
+        return states is not None and int(states[1].step) < int(states[0].step)
+
+    def archive(self, settings: dict | None = None) -> Archive:
+        """The deep model as it stands, with all that its next step depends on, but no rows."""
+        with self._lock:
+            states, (fit, kl) = self._states, self._records[0].arrays()
+        if states is None:
+            raise ValueError("There is no model to save before its start values are made.")
+        state = states[0]
+        n = int(state.step)
+        progress = Progress(n, self._seconds, [fit[-n:]], [kl[-n:]], int(state.failures))
+        if n == 0:
+            progress = Progress()
+        data = self.dataset
+        return Archive(
+            model=self.model,
+            training=self.train,
+            scaler=self.scaler,
+            state=state,
+            progress=progress,
+            task=data.task,
+            input_names=data.input_names,
+            output_names=data.output_names,
+            classes=data.classes,
+            settings=settings,
+        )
+
     def record(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """The bound's parts at every step, of the deep model and of its rival: fit and KL."""
         with self._lock:
@@ -169,11 +218,16 @@ class Run:
 
     def play(self) -> None:
         with self._lock:
-            self._playing = True
+            self._playing, self._until = True, None
 
     def pause(self) -> None:
         with self._lock:
             self._playing = False
+
+    def play_until(self, step: int) -> None:
+        """Plays up to a step and pauses there."""
+        with self._lock:
+            self._playing, self._until = True, step
 
     def step(self, n: int = 1) -> None:
         """A few gradient steps, then a pause."""
@@ -203,12 +257,28 @@ class Run:
                 raise ValueError(
                     "Natural gradients are switched on or off by a new run, not under way."
                 )
+            self.altered |= train != self.train and self._latest is not None
             self.train = train
 
     def move_inducing(self, layer: int, index: int, position: np.ndarray) -> None:
         """Puts one inducing input of the deep model somewhere else (standard units)."""
         with self._lock:
             self._edits.append((layer, index, np.asarray(position, np.float64)))
+            self.altered = True
+
+    def move_inducing_to(self, index: int, place: Sequence[float]) -> None:
+        """Puts an inducing input of the first layer at a place in the user's units.
+
+        The first inputs are given, as many as a picture shows; the others stay.
+        """
+        if not 0 <= index < self.model.inducing_counts[0] or self._latest is None:
+            raise ValueError(f"There is no inducing point {index}.")
+        kept = self.scaler.kept
+        position = np.array(self._latest.deep.layers[0].inducing[index])
+        n = min(len(place), len(position))
+        shift, scale = self.scaler.x_mean[kept][:n], self.scaler.x_scale[kept][:n]
+        position[:n] = (np.asarray(place[:n], np.float64) - shift) / scale
+        self.move_inducing(0, index, position)
 
     def reset(self, seed: int | None = None) -> None:
         """Back to the start: of the same seed, so that the same run follows, or of another."""
@@ -217,7 +287,8 @@ class Run:
                 self.train = replace(self.train, seed=seed)
                 self._starts = None
             self._epoch += 1
-            self._states = None
+            self._states = self._saved = None
+            self.altered = False
             self._edits.clear()
             self._wanted_steps = 0
             if self.status in ("finished", "failed"):
@@ -244,8 +315,8 @@ class Run:
         try:
             self.status = "compiling"
             starts = self._make_starts()
-            if has_view_1d(self):
-                view_1d(self, self._snapshot(starts))
+            if has_view(self):
+                view(self, self._snapshot(starts))
             for state in self._distinct(starts):
                 assert self._rows is not None
                 jax.block_until_ready(train_chunk(state, self._rows, self.train, 0)[0])
@@ -264,7 +335,7 @@ class Run:
         with self._lock:
             epoch, train, states = self._epoch, self.train, self._states
             edits, self._edits = self._edits, []
-            wanted = self._wanted_steps
+            wanted, until = self._wanted_steps, self._until
             playing = self._playing
         starts = self._make_starts()
         assert self._rows is not None
@@ -273,7 +344,9 @@ class Run:
                 if epoch == self._epoch:
                     self._states, self._seconds = starts, 0.0
                     self._records, self._history = self._empty_records(), []
-                    self._publish(starts)
+                    if self._saved is not None:
+                        self._open(self._saved)
+                    self._publish(self._states)
             return
         if edits:
             states = self._edited(states, edits)
@@ -282,10 +355,16 @@ class Run:
         speed = None if wanted else self._speed
         if speed is not None and playing:
             n = max(1, min(n, round(speed * TURN_SECONDS)))
-        n = min(n, train.steps - int(states[0].step))
+        n = min(n, train.steps - int(states[-1].step))
+        if until is not None and not wanted:
+            n = min(n, max(0, until - int(states[-1].step)))
         began = time.perf_counter()
-        bounds = []
-        if n > 0:
+        bounds: list[Bound | None] = []
+        behind = int(states[0].step) - int(states[-1].step)
+        if n > 0 and behind > 0:
+            rival, bound = train_chunk(states[1], self._rows, train, min(n, behind))
+            states, bounds = (states[0], rival), [None, bound]
+        elif n > 0:
             trained = []
             for state in self._distinct(states):
                 state, bound = train_chunk(state, self._rows, train, n)
@@ -293,6 +372,9 @@ class Run:
                 bounds.append(bound)
             states = (trained[0], trained[-1])
         taken = time.perf_counter() - began
+        answer = None
+        if edits and n == 0:  # the bound of the moved points, from a step that is not taken
+            answer = train_chunk(states[0], self._rows, train, 1)[1]
 
         with self._lock:
             if epoch != self._epoch:  # reset meanwhile: this chunk never was
@@ -301,16 +383,29 @@ class Run:
             self._seconds += taken
             self._wanted_steps = max(0, self._wanted_steps - n) if wanted else self._wanted_steps
             if n > 0:
-                self._records[0].append(bounds[0])
-                self._records[1].append(bounds[-1])
+                for record, bound in zip(self._records, (bounds[0], bounds[-1]), strict=True):
+                    if bound is not None:
+                        record.append(bound)
                 if speed is None and not wanted:
                     self._chunk = _next_chunk(n, taken)
                 self._due = time.monotonic() + (n / speed if speed is not None else 0.0)
-            self._publish(states)
+            if until is not None and until == self._until and int(states[-1].step) >= until:
+                self._playing, self._until = False, None
+            self._publish(states, answer)
             self._finish_if_over(states, train)
 
+    def _open(self, saved: Archive) -> None:
+        """Puts a saved deep model in the place of the start values."""
+        assert self._states is not None
+        state, progress = saved.state, saved.progress
+        rival = self._states[1] if self.model.layers > 1 else state
+        self._states, self._seconds = (state, rival), progress.seconds
+        for fit, kl in zip(progress.fit, progress.kl, strict=True):
+            for record in self._records if self.model.layers == 1 else self._records[:1]:
+                record.append(Bound(fit, kl))  # pyright: ignore
+
     def _finish_if_over(self, states, train: TrainSpec) -> None:
-        step, n = int(states[0].step), len(self.dataset)
+        step, n = int(states[-1].step), len(self.dataset)
         if max(int(state.streak) for state in states) >= HOPELESS:
             self.status = "failed"
             self.reason = (
@@ -354,20 +449,24 @@ class Run:
         edited = replace(deep, model=replace(deep.model, layers=tuple(layers)))
         return (edited, rival if self.model.layers > 1 else edited)
 
-    def _snapshot(self, states) -> Snapshot:
+    def _snapshot(self, states, answer: Bound | None = None) -> Snapshot:
+        """A moment; `answer` is the deep bound where points were moved since the last step."""
         deep, rival = states
+        tail = self._records[0].tail()
+        if answer is not None:
+            tail = Bound(np.float64(answer.fit[0]), np.asarray(answer.kl[0]))  # pyright: ignore
         return Snapshot(
             step=int(deep.step),
             seconds=self._seconds,
             deep=jax.tree.map(np.asarray, deep.model),
             rival=jax.tree.map(np.asarray, rival.model),
-            deep_bound=self._records[0].tail(),
+            deep_bound=tail,
             rival_bound=self._records[1].tail(),
             failures=sum(int(state.failures) for state in self._distinct(states)),
         )
 
-    def _publish(self, states) -> None:
-        snapshot = self._snapshot(states)
+    def _publish(self, states, answer: Bound | None = None) -> None:
+        snapshot = self._snapshot(states, answer)
         self._latest = snapshot
         if self._history and self._history[-1].step == snapshot.step:
             self._history[-1] = snapshot

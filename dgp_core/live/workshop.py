@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+from dgp_core.archive import Archive
 from dgp_core.data import Dataset
 from dgp_core.live.run import HISTORY_BYTES, Run
 from dgp_core.model import ModelSpec
@@ -80,9 +81,17 @@ class Workshop:
     # For pages.
 
     def start(
-        self, dataset: Dataset, model: ModelSpec, train: TrainSpec, owner: str | None = None
+        self,
+        dataset: Dataset,
+        model: ModelSpec,
+        train: TrainSpec,
+        owner: str | None = None,
+        saved: Archive | None = None,
     ) -> tuple[str, str]:
-        """A new run: its id, which anybody may watch by, and the key of whoever controls it."""
+        """A new run: its id, which anybody may watch by, and the key of whoever controls it.
+
+        It begins at the start, or where a saved model of the same shape is.
+        """
         cells = dataset.X.size + dataset.Y.size
         if cells > MOST_CELLS:
             raise WorkshopError(
@@ -97,7 +106,7 @@ class Workshop:
                 "layers."
             )
         ticket = Ticket(
-            Run(dataset, model, train),
+            Run(dataset, model, train, saved),
             secrets.token_urlsafe(16),
             owner or secrets.token_urlsafe(16),
             need,

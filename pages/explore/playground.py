@@ -1,29 +1,20 @@
 """The playground: a deep model and its single-layer rival, training before your eyes."""
 
-import secrets
-from typing import Any
+from functools import partial
 
-import numpy as np
 import streamlit as st
 
 from datasets.catalogue import entry
 from datasets.starts import MODEL as FILMED_MODEL
 from datasets.starts import film
-from dgp_core.live.run import Run, Snapshot
-from dgp_core.live.views import LayerPanel, View1D, view_1d
-from dgp_core.live.workshop import WorkshopError
-from pages.figures.palette import DARK, LIGHT, Ink
-from pages.figures.playground import (
-    bound_figure,
-    data_figure,
-    layer_figure,
-    legend,
-    prediction_figure,
-)
-from pages.ui import session
-from pages.ui.choices import DATA, OFFERED, SPEEDS
-from pages.ui.live_chart import live_chart, packed, provide_library
+from dgp_core.live.run import Run
+from pages.figures.boards import SMALL, Look, playground
+from pages.figures.palette import DARK, LIGHT
+from pages.ui import session, stage
+from pages.ui.bar import bar, dark, dress, state_line
+from pages.ui.choices import DATA, KERNELS, OFFERED
 from pages.ui.sentences import in_words
+from pages.ui.server import Scene
 
 TRY = {
     "step": "set the depth to 1 and back to 2, and watch what happens beside the jump.",
@@ -31,347 +22,333 @@ TRY = {
     "sawtooth": "go from depth 2 to 3. Does another layer help with more than one jump?",
     "chirp": "watch the first layer bend until the wave that enters the second one is even.",
     "growing_noise": "compare the widths of the two shades at the left and at the right end.",
-    "two_branches": "look right of zero: has the deep model's shade one hump there, or two?",
+    "two_branches": "click right of zero: has the deep model's mixture one hump there, or two?",
     "nearly_linear": "go to depth 5 and watch the meters: do needless layers switch off?",
     "composition": "press New seed a few times: does the deep model always find the same layers?",
     "motorcycle": "look at the flat start: which of the two models is surer of it?",
+    "arm": "compare the two clouds: which model's predictions lie closer to the line?",
+    "ridge": "watch the grid of the first layer: along which direction is it pressed together?",
+    "spiral": "follow one colour through the layers: where do the arms come apart?",
+    "pinwheel": "look at the middle, where the blades meet: which model doubts more?",
+    "rectangles": "wait a minute: no single pixel helps, so see which model finds the shapes.",
+    "drawn": "click in the deep model's picture to put down a point, and on a point to take it "
+    "away. Leave a gap, or make a cliff.",
+    "co2": "zoom into ten years: is the yearly breath there, or only the rise?",
+    "seattle_weather": "look at what matters most: the day of the year or the night before?",
+    "concrete": "compare the response to age in the two models.",
+    "wine_red": "compare the two clouds: is there anything that depth could still find?",
+    "boston": "switch the minibatch to 32: how much rougher does the bound become?",
+    "nyc_flights": "look at calibration: do intervals of a Gaussian hold for such long tails?",
+    "banana": "watch the border: where does each model say that nobody can know?",
+    "fashion_mnist": "look at the hidden layers: which clothes lie side by side?",
+}
+NAMES = {
+    "rbf": "RBF (very smooth)",
+    "matern12": "Matérn 1/2 (rough)",
+    "matern32": "Matérn 3/2",
+    "matern52": "Matérn 5/2",
+    "rational_quadratic": "Rational quadratic",
+    "periodic": "Periodic",
+    "linear": "Linear",
+    "zero": "Zero",
+    "concatenate": "Zero, and x beside it",
+    "auto": "As suits the data",
+    "gaussian": "Gaussian",
+    "student_t": "Student-t (outliers)",
+    "poisson": "Poisson",
+    "bernoulli": "Bernoulli",
+    "robust_max": "Robust max",
+    "softmax": "Softmax",
 }
 
-FILM_SECONDS = 0.5
-NOTHING = np.zeros(0), np.zeros((0, 1))
-Record = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-# Room for the pictures, as the page's own margins are made for text; and nothing fades between
-# two of them.
-STYLE = """<style>
-[data-testid=stMainBlockContainer] { padding-left: 2rem; padding-right: 2rem; }
-[data-testid=stSidebarHeader] { height: 2.5rem; margin-bottom: 0; }
-[data-testid=stSidebarUserContent] { padding-top: 0; }
-[data-stale=true] { opacity: 1 !important; transition: none !important; }
-.st-key-state [data-testid=stMarkdownContainer] { font-variant-numeric: tabular-nums; }
-@media (max-width: 640px) {
-  [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
-}
-</style>"""
-# Of the word that says what a run is doing.
-COLOURS: dict[str, Any] = {
-    "queued": "gray",
-    "compiling": "orange",
-    "starting": "orange",
-    "training": "blue",
-    "paused": "gray",
-    "finished": "green",
-    "stopped": "red",
-}
+
+def named(word: str) -> str:
+    return NAMES.get(word, word)
 
 
-def controls() -> None:
-    """What makes a run, and then the rates, which can change under way."""
+def model_controls(locked: bool) -> None:
+    """What makes a model: another value starts both again."""
+    choices = st.session_state.choices
     st.selectbox(
         "Data set",
         DATA,
         format_func=lambda name: entry(name).title,
         key="choose_data",
+        disabled=locked,
         on_change=session.choose,
-        help="Each has one input and one output, so that the whole prediction can be seen.",
+        args=("data",),
+        help="Toys, real data, or points that you put down yourself. One input shows the whole "
+        "prediction, two a map, more a table of pictures.",
     )
     st.slider(
         "Depth",
         min(OFFERED["layers"]),
         max(OFFERED["layers"]),
         key="choose_layers",
+        disabled=locked,
         on_change=session.choose,
+        args=("layers",),
         help="Layers L. Each is a Gaussian process of what the one before it gives; with one, the "
         "deep model is its own rival. Another depth starts the run again.",
     )
-    st.segmented_control(
+    st.select_slider(
         "Inducing points",
         OFFERED["inducing"],
         key="choose_inducing",
+        disabled=locked,
         on_change=session.choose,
-        required=True,
-        width="stretch",
+        args=("inducing",),
         help="M: each layer remembers its function by the values u at M inputs Z. More can follow "
         "finer detail, and cost more. Another number starts the run again.",
     )
+    with st.expander("More of the model"):
+        st.select_slider(
+            "Width",
+            OFFERED["width"],
+            key="choose_width",
+            disabled=locked,
+            on_change=session.choose,
+            args=("width",),
+            format_func=lambda width: str(width) if width else "inputs",
+            help="Outputs of each inner layer; at first as many as there are inputs, 30 at the "
+            "most.",
+        )
+        for l, name in enumerate(choices.kernel_names):
+            st.session_state[f"choose_kernel_{l}"] = name
+            st.selectbox(
+                f"Kernel of layer {l + 1}",
+                KERNELS,
+                format_func=named,
+                key=f"choose_kernel_{l}",
+                disabled=locked,
+                on_change=session.choose_kernel,
+                args=(l,),
+                help="What functions the layer believes in before it sees data.",
+            )
+        st.selectbox(
+            "Mean function of inner layers",
+            OFFERED["mean"],
+            format_func=lambda word: "Linear (identity)" if word == "linear" else named(word),
+            key="choose_mean",
+            disabled=locked,
+            on_change=session.choose,
+            args=("mean",),
+            help="Linear keeps inputs apart. Zero lets them collapse as depth grows: see Prior.",
+        )
+        st.selectbox(
+            "Likelihood",
+            session.likelihoods(choices),
+            format_func=named,
+            key="choose_likelihood",
+            disabled=locked,
+            on_change=session.choose,
+            args=("likelihood",),
+            help="How what is seen comes from the last layer: noise, classes or counts.",
+        )
+
+
+def training_controls(locked: bool) -> None:
+    """How the models are trained; rates act at once."""
     st.select_slider(
         "Learning rate",
         OFFERED["rate"],
         key="choose_rate",
+        disabled=locked,
         on_change=session.choose,
+        args=("rate",),
         help="How far Adam goes in a step. Acts at once, without a restart.",
     )
-    st.select_slider(
-        "Natural-gradient rate",
-        OFFERED["natural"],
-        key="choose_natural",
-        on_change=session.choose,
-        format_func=lambda rate: f"{rate:g}" if rate else "off",
-        help="γ: how far the last layer's q(u) goes towards its best in a step. Acts at once; "
-        "switching it on or off starts the run again.",
-    )
+    with st.expander("More of the training"):
+        st.select_slider(
+            "Natural-gradient rate",
+            OFFERED["natural"],
+            key="choose_natural",
+            disabled=locked,
+            on_change=session.choose,
+            args=("natural",),
+            format_func=lambda rate: f"{rate:g}" if rate else "off",
+            help="γ: how far the last layer's q(u) goes towards its best in a step. Acts at once; "
+            "switching it on or off starts the run again.",
+        )
+        st.select_slider(
+            "Minibatch",
+            OFFERED["batch"],
+            key="choose_batch",
+            disabled=locked,
+            on_change=session.choose,
+            args=("batch",),
+            format_func=lambda rows: f"{rows:,}" if rows else "auto",
+            help="Rows that a step looks at: B. Auto is all of them up to 1,000, and 500 of more.",
+        )
+        st.select_slider(
+            "Samples",
+            OFFERED["samples"],
+            key="choose_samples",
+            disabled=locked,
+            on_change=session.choose,
+            args=("samples",),
+            help="Paths S that are drawn through the layers for each row of a step.",
+        )
 
 
-def bar(run: Run, mine: bool, moving: bool) -> None:
-    """Play, step, reset: for whoever controls the run; others may start their own."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="bar"):
-        if not mine:
-            if st.button(
-                "Start my own",
-                type="primary",
-                icon=":material/add:",
-                on_click=session.start_my_own,
-                key="own",
-                help="A run with the same settings, which you control.",
-            ):
-                st.rerun()
-            return
-        st.button(
-            "Pause" if moving else "Play",
-            type="primary",
-            icon=":material/pause:" if moving else ":material/play_arrow:",
-            on_click=session.wish,
-            args=("pause" if moving else "play",),
-            key="pause" if moving else "play",
-            width=104,
-            disabled=run.status in ("finished", "failed"),
-            help="Trains both models, or holds them still.",
-        )
-        st.button(
-            "Step",
-            icon=":material/skip_next:",
-            on_click=session.wish,
-            args=("step",),
-            key="step",
-            disabled=run.status in ("finished", "failed"),
-            help="One gradient step of both models, then a pause.",
-        )
-        st.button(
-            "Reset",
-            icon=":material/replay:",
-            on_click=session.wish,
-            args=("reset",),
-            key="reset",
-            help="Back to the start of the same seed: the same run follows.",
-        )
-        st.button(
-            "New seed",
-            icon=":material/casino:",
-            on_click=session.new_seed,
-            key="seed",
-            help=f"Other start values and other noise, on the same data. This is seed "
-            f"{run.train.seed}.",
-        )
+def look_controls(kind: str) -> None:
+    """What is shown of the run."""
+    if kind == "line":
         st.segmented_control(
-            "Speed",
-            tuple(SPEEDS),
-            format_func=lambda word: "Full" if word == "full" else f"{word}/s",
-            default=st.session_state.choices.speed,
-            key="choose_speed",
-            on_change=session.new_speed,
+            "Show the prediction as",
+            OFFERED["shade"],
+            format_func=str.capitalize,
+            key="choose_shade",
+            on_change=session.choose,
+            args=("shade",),
             required=True,
-            label_visibility="collapsed",
-            help="Steps a second; slow motion shows what a single step does.",
+            width="stretch",
+            help="Density: the mixture itself, darker where it is likelier. Bands: its quantiles, "
+            "25 to 75 % and 2.5 to 97.5 %.",
+        )
+    if kind != "table":
+        st.segmented_control(
+            "Noise" if kind == "line" else "Map",
+            OFFERED["noise"],
+            format_func=lambda word: {
+                "line": {"with": "With noise", "without": "Without"},
+                "plane": {"with": "Mean", "without": "Doubt"},
+            }[kind][word],
+            key="choose_noise",
+            on_change=session.choose,
+            args=("noise",),
+            required=True,
+            width="stretch",
+            help="With noise, the shade says where new points will fall; without, where the "
+            "function itself is."
+            if kind == "line"
+            else "What is expected, or how unsure the model is of it.",
         )
 
 
-def numbers(run_id: str, snapshot: Snapshot | None, view: View1D | None) -> str:
-    """Step, pace and time, in a line that does not jump."""
-    if snapshot is None:
-        return "step **0**" if view is None else f"recording of step **{view.step}**"
-    pace = session.pace(run_id, snapshot)
-    return (
-        f"step **{snapshot.step:,}** · {pace:,.0f} steps/s · {snapshot.seconds:.1f} s of training"
-    )
-
-
-def packed_view(view: View1D, record: Record, name: str, ink: Ink) -> list[bytes]:
-    """Every figure of a moment, packed: deep, rival, bound, and one a layer."""
-    bands, L = st.session_state.shade == "Bands", len(view.layers)
-    figures = [
-        (
-            prediction_figure(view, view.deep, True, bands, ink),
-            f"The deep model's prediction at step {view.step}, with the data.",
-        ),
-        (
-            prediction_figure(view, view.rival, False, bands, ink),
-            f"The single layer's prediction at step {view.step}, with the same data.",
-        ),
-        (bound_figure(*record, ink), "The bounds of both models over the steps."),
-    ]
-    for l, layer in enumerate(view.layers):
-        figure = layer_figure(layer, view.x_name, view.y_name, l == 0, l == L - 1, ink)
-        figures.append((figure, f"What {layer.title} does, and what has come out of it."))
-    frame = secrets.token_hex(6)
-    for figure, _ in figures:
-        figure["layout"]["uirevision"] = name
-    return [packed(figure, alt, frame) for figure, alt in figures]
-
-
-def moment(run_id: str, run: Run, ink: Ink) -> tuple[View1D | None, list[bytes]]:
-    """What there is to see now: the run itself, or until it is compiled its film, or the data."""
-    name, snapshot = run.dataset.name, run.latest
-    style = f"{ink.text}{st.session_state.shade}"
-    if snapshot is not None and run.status not in ("waiting", "compiling"):
-        session.server().settle()
-        view = view_1d(run, snapshot)
-        return view, session.server().pictures(
-            run, snapshot, style, lambda: packed_view(view, run.record(), name, ink)
-        )
-    frames = film(name) if run.model == FILMED_MODEL else []
-    if not frames:
-        return None, waiting_pictures(run, ink)
-    view = frames[int(session.film_second(run_id) / FILM_SECONDS) % len(frames)]
-    return view, session.server().pictures(
-        run, view, style, lambda: packed_view(view, (NOTHING, NOTHING), name, ink)
-    )
-
-
-def waiting_pictures(run: Run, ink: Ink) -> list[bytes]:
-    """The data alone, until the start values are there."""
-    data = run.dataset
-    figure = data_figure(data.X[:, 0], data.Y[:, 0], data.input_names[0], data.output_names[0], ink)
-    figure["layout"]["uirevision"] = data.name
-    alt = "The data, before any model has seen them."
-    return [
-        packed(figure, alt, f"data-{data.name}-{ink.text}"),
-        packed(figure, alt, f"data-{data.name}-{ink.text}"),
-        packed(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", f"none-{ink.text}"),
-    ]
-
-
-def bound_words(view: View1D | None) -> str:
-    """The newest bound of each model as the sum that it is."""
-
-    def words(name, panel):
-        kl = sum(panel.kl)
-        words = f"{name} **{panel.bound:,.0f}** = fit {panel.fit:,.0f} − KL {kl:,.0f}"
-        return words.replace("-", "−")
-
-    if view is None or not np.isfinite(view.deep.bound):
-        return "The bound is known after the first step."
-    if len(view.layers) == 1:
-        return words("One layer", view.deep) + "."
-    return words("Deep", view.deep) + "; " + words("single", view.rival) + "."
-
-
-def meter_words(layer: LayerPanel, last: bool) -> str:
-    """How far a layer is from its mean function, in words."""
-    if last:
-        return "How on is it? Wholly: the last layer makes the prediction."
-    on = f"{layer.departure:.0%}"
-    if layer.departure < 0.05:
-        return f"How on is it? {on}: off, it hands on what enters."
-    if layer.departure < 0.25:
-        return f"How on is it? {on}: it bends the axis a little."
-    if layer.departure < 0.6:
-        return f"How on is it? {on}: it stretches and squeezes the axis."
-    return f"How on is it? {on}: it makes an axis of its own."
-
-
-def layer_strip(layers: tuple[LayerPanel, ...], contents: list[bytes]) -> None:
-    """A panel for each layer, from the first."""
-    per_row = len(layers) if len(layers) <= 3 else 3
-    for first in range(0, len(layers), per_row):
-        row = list(enumerate(layers))[first : first + per_row]
-        for (l, layer), column in zip(row, st.columns(per_row, gap="medium"), strict=False):
-            with column, st.container(gap="xsmall"):
-                kl = f", KL {layer.kl:,.1f} nats" if np.isfinite(layer.kl) else ""
-                st.markdown(f"**{layer.title[0].upper()}{layer.title[1:]}**{kl}")
-                live_chart(contents[l], key=f"layer_{l}")
-                st.progress(
-                    min(1.0, max(0.0, layer.departure)),
-                    text=meter_words(layer, l == len(layers) - 1),
-                )
-
-
-def show(run_id: str, mine: bool, seconds: float) -> None:
-    """The fragment: shows the newest moment, and slows down where many are looking."""
-    with in_words("This moment could not be drawn. Reset the run, or try a lower learning rate."):
-        show_moment(run_id, mine)
-    wanted = session.picture_seconds(session.viewers())
-    if not 0.6 < wanted / seconds < 1.6:
-        st.rerun(scope="app")
-
-
-def show_moment(run_id: str, mine: bool) -> None:
-    """One moment of the run: the bar, the state, the pictures and their words."""
-    ink = DARK if st.context.theme.type == "dark" else LIGHT
-    try:
-        run, place = session.workshop().watch(run_id), session.workshop().place(run_id)
-    except WorkshopError as error:
-        st.warning(str(error), icon=":material/hourglass_disabled:")
-        if st.button("Start again", type="primary", on_click=session.start_my_own, key="again"):
-            st.rerun()
-        return
-    word, sentence = session.state(run, place)
-    bar(run, mine, run.playing and word not in ("finished", "stopped"))
-    view, contents = moment(run_id, run, ink)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="state"):
-        st.badge(word.capitalize(), color=COLOURS[word], width="content")
-        st.markdown(numbers(run_id, run.latest, view), width="content")
-        st.caption(sentence, width="content")
+def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
+    """The hosts: predictions and bound above, layers and the mixture below."""
     L = run.model.layers
-    deep, rival, bound = st.columns((5, 5, 4), gap="medium")
-    with deep, st.container(gap="xsmall"):
-        st.markdown(f"**Deep model: {L} layers**" if L > 1 else "**Deep model, of one layer**")
-        live_chart(contents[0], key="deep")
-    with rival, st.container(gap="xsmall"):
-        st.markdown("**Its single-layer rival**, on the same axes")
-        live_chart(contents[1], key="rival")
-    with bound, st.container(gap="xsmall"):
-        st.markdown("**The bound that both climb**")
-        live_chart(contents[2], key="bound")
+    above = {
+        "deep": (5, f"**Deep model: {L} layers**" if L > 1 else "**Deep model, of one layer**"),
+        "rival": (5, "**Its single-layer rival**, on the same axes"),
+        "bound": (4, "**The bound that both climb**"),
+    }
+    above = {name: part for name, part in above.items() if name not in hidden}
+    columns = st.columns([width for width, _ in above.values()], gap="medium")
+    for column, (name, (_, words)) in zip(columns, above.items(), strict=True):
+        with column, st.container(gap="xsmall"):
+            st.markdown(words)
+            stage.picture(f"main/{name}", 285)
     with st.container(horizontal=True, horizontal_alignment="distribute", key="words"):
-        st.html(legend(ink, st.session_state.shade == "Bands"), width="content")
-        st.caption(bound_words(view), width="content")
-    if view is not None:
-        layer_strip(view.layers, contents[3:])
+        stage.words("main/legend", 22)
+        stage.words("main/bound_words", 22)
+    below = {"layers": 10, "mixture": 4}
+    below = {name: width for name, width in below.items() if name not in hidden}
+    for name, column in zip(below, st.columns(list(below.values()), gap="medium"), strict=True):
+        with column:
+            if name == "layers":
+                layer_strip(L)
+            else:
+                with st.container(gap="xsmall"):
+                    stage.words("main/mixture_title", 20)
+                    stage.picture("main/mixture", SMALL + 40)
+    if kind == "table":
+        table_strip()
 
 
-provide_library()
+def table_strip() -> None:
+    """What only a table with more than two inputs has."""
+    words = {
+        "relevance": "**Which inputs matter**",
+        "responses": "**One input at a time**",
+        "calibration": "**Do intervals keep their promise?**",
+    }
+    for name, column in zip(words, st.columns(3, gap="medium"), strict=True):
+        with column, st.container(gap="xsmall"):
+            st.markdown(words[name])
+            stage.picture(f"main/{name}", 285)
+
+
+def layer_strip(L: int) -> None:
+    """A panel for each layer, from the first."""
+    per_row = L if L <= 3 else 3
+    for first in range(0, L, per_row):
+        columns = st.columns(per_row, gap="medium")
+        for l, column in zip(range(first, min(L, first + per_row)), columns, strict=False):
+            with column, st.container(gap="xsmall"):
+                stage.words(f"main/layer_{l}_title", 20)
+                stage.picture(f"main/layer_{l}", 176)
+                stage.meter(f"main/layer_{l}_meter")
+
+
+def kind_of(run: Run) -> str:
+    return {1: "line", 2: "plane"}.get(int(run.scaler.kept.sum()), "table")
+
+
+def on_click() -> None:
+    """A click in a picture came back from the browser."""
+    if where := st.session_state.stage.click:
+        session.clicked(where)
+
+
+WORDS = {
+    "line": "**What you see.** Above, where each model expects new points (shade), its mean "
+    "(thick), whole functions drawn from it (thin), and its inducing points (triangles on the "
+    "axis: drag one, and watch the bound answer). Click anywhere to see the mixture there. Below, "
+    "each layer: left, the map that it has learned, ± 2σ, with its inducing points and what it "
+    "believes there; right, what has come out so far, as functions of the input.",
+    "plane": "**What you see.** Above, each model's map of the two inputs, with the data and its "
+    "inducing points (triangles: drag one, and watch the bound answer). Click anywhere to see the "
+    "prediction there. Below, each layer takes a grid and bends it: follow a colour from what "
+    "enters to what leaves.",
+    "table": "**What you see.** Above, how well each model agrees with the data. Below, the rows "
+    "after each layer; which inputs matter, and how the prediction answers to one of them at a "
+    "time; and whether intervals hold as often as they say.",
+}
+
 session.browser()
 session.arrive()
 with in_words("This run could not be started. Reload the page, or choose another data set."):
     run_id, mine = session.current_run()
-    with st.sidebar:
-        st.title("Deep GP Lab", anchor=False)
-        st.caption(
-            "A Gaussian process of a Gaussian process, and its single-layer rival, training on "
-            "the same points."
-        )
-        if mine:
-            controls()
-        else:
-            st.markdown("**You are watching**")
-            st.markdown(session.choices_in_words(run_id))
-            st.caption("Whoever started this run controls it.")
-        st.segmented_control(
-            "Show the prediction as",
-            ("Density", "Bands"),
-            default="Density",
-            key="shade",
-            required=True,
-            width="stretch",
-            help="Density: the mixture itself, darker where new points are likelier, noise "
-            "included. Bands: its quantiles, 25 to 75 % and 2.5 to 97.5 %.",
-        )
+    run, manner = session.workshop().watch(run_id), session.manner()
+    kind, choices = kind_of(run), st.session_state.choices
+    seen = Look(
+        ink=DARK if dark() else LIGHT,
+        bands=choices.shade == "bands",
+        noise=choices.noise == "with",
+        star=choices.place,
+    )
+    films = tuple(film(run.dataset.name)) if run.model == FILMED_MODEL else ()
+    session.play(
+        {"main": Scene(run_id, partial(playground, look=seen), ("playground", seen), films)},
+        on_click,
+    )
+    if "controls" not in manner.hide:
+        with st.sidebar:
+            st.title("Deep GP Lab", anchor=False)
+            if mine:
+                model_controls(manner.lock)
+                training_controls(manner.lock)
+            else:
+                st.markdown("**You are watching**")
+                st.markdown(session.choices_in_words(run_id))
+                st.caption("Whoever started this run controls it.")
+            look_controls(kind)
     for sentence in st.session_state.said:
         st.info(sentence, icon=":material/info:")
-    seconds = session.picture_seconds(session.viewers())
-    st.fragment(show, run_every=seconds)(run_id, mine, seconds)
-
-    name = session.workshop().watch(run_id).dataset.name
-    words, example = st.columns(2, gap="large")
-    with words:
-        st.markdown(
-            "**What you see.** Above, where each model expects new points (shade), its mean "
-            "(thick), whole functions drawn from it (thin), and its inducing points (triangles on "
-            "the axis). Below, each layer: left, the map that it has learned, ± 2σ, with its "
-            "inducing points and what it believes there; right, what has come out so far, as "
-            "functions of the input."
-        )
-    with example:
-        st.markdown(f"**{entry(name).title}.** {entry(name).story}")
-        st.markdown(f"**Try this:** {TRY[name]}")
+    if "bar" not in manner.hide:
+        bar(run, mine)
+    state_line()
+    pictures(run, kind, manner.hide)
+    if "history" not in manner.hide:
+        stage.timeline()
+    if "words" not in manner.hide:
+        name = run.dataset.name
+        words, example = st.columns(2, gap="large")
+        words.markdown(WORDS[kind])
+        with example:
+            st.markdown(f"**{entry(name).title}.** {entry(name).story}")
+            st.markdown(f"**Try this:** {TRY[name]}")
 session.keep_cookie()
-st.html(STYLE)
+dress()

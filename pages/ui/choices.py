@@ -5,69 +5,157 @@ sentence says so.
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 from datasets import catalogue
+from dgp_core.data import Dataset
 from dgp_core.model import ModelSpec
 from dgp_core.train import TrainSpec
 
 VERSION = "1"
-STEPS = 20_000
+STEPS = 100_000
+MANY_ROWS = 1000
+"""Sets of more rows are trained in minibatches, where nobody chose."""
+SUITING_BATCH = 500
 
-DATA = tuple(
-    name
-    for name in (*catalogue.names("toy"), "motorcycle")
-    if name != "drawn"
-    and catalogue.entry(name).D == 1
-    and catalogue.entry(name).task == "regression"
-)
+DATA = (*catalogue.names("toy"), *catalogue.names("shipped"))
 SPEEDS = {"full": None, "100": 100.0, "10": 10.0, "1": 1.0}
 """Steps a second, by the link's word for them; None is as fast as it goes."""
+KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic", "periodic", "linear")
+LIKELIHOODS = {
+    "regression": ("gaussian", "student_t"),
+    "counts": ("poisson",),
+    "binary": ("bernoulli",),
+    "multiclass": ("robust_max", "softmax"),
+}
+"""By task; the first is taken where nobody chose."""
 OFFERED: dict[str, Sequence] = {
     "data": DATA,
     "layers": (1, 2, 3, 4, 5),
-    "inducing": (5, 10, 25, 50),
+    "inducing": (5, 10, 25, 50, 100),
+    "width": (0, 1, 2, 3, 5, 10),
+    "mean": ("linear", "zero", "concatenate"),
+    "likelihood": (
+        "auto",
+        *dict.fromkeys(name for names in LIKELIHOODS.values() for name in names),
+    ),
     "rate": (0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
     "natural": (0.0, 0.01, 0.03, 0.1, 0.3),
+    "batch": (0, 10, 32, 100, 500, 2000),
+    "samples": (1, 2, 5, 10),
     "seed": range(1000),
     "speed": tuple(SPEEDS),
+    "shade": ("density", "bands"),
+    "noise": ("with", "without"),
+    "at": range(STEPS + 1),
 }
 IN_WORDS = {
     "data": "data set",
     "layers": "depth",
     "inducing": "number of inducing points",
+    "width": "width",
+    "kernels": "kernel",
+    "mean": "mean function",
+    "likelihood": "likelihood",
     "rate": "learning rate",
     "natural": "natural-gradient rate",
+    "batch": "minibatch",
+    "samples": "number of samples",
     "seed": "seed",
     "speed": "speed",
+    "shade": "way of showing predictions",
+    "noise": "choice of noise",
+    "star": "place x*",
+    "at": "step",
+    "points": "list of points",
 }
+MOST_POINTS = 200
+FIRST_POINTS = "-2.5_-1~-1.8_-0.8~-1_-1~-0.3_0.9~0.4_1.2~1.1_1~1.9_0.2~2.6_-0.6"
+"""A cliff and a hill, for somebody who draws and has not begun."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Everything that makes a run, and how fast it goes."""
+    """Everything that makes a run, how fast it goes, and what is shown of it."""
 
     data: str = "step"
     layers: int = 2
     inducing: int = 25
+    width: int = 0
+    """Of inner layers; 0 is as many as there are inputs, 30 at the most."""
+    kernels: str = "rbf"
+    """A name for all layers, or one for each with commas between."""
+    mean: str = "linear"
+    likelihood: str = "auto"
     rate: float = 0.01
     """Adam's learning rate: less than a fit's, since here it never falls, and jumps would show."""
     natural: float = TrainSpec().natural_rate
     """γ for the last layer's q(u); 0 leaves it to Adam."""
+    batch: int = 0
+    """Rows a step; 0 is as suits the data."""
+    samples: int = 1
     seed: int = 0
     speed: str = "full"
     """One of SPEEDS."""
+    shade: str = "density"
+    noise: str = "with"
+    """Whether the shade is of new points, or of the function alone."""
+    star: str = ""
+    """Where the mixture is shown: numbers with commas between, or nothing for the middle."""
+    at: int = 0
+    """A step at which a new run pauses; 0 goes on."""
+    points: str = ""
+    """Of the set that a person draws: x_y, with ~ between."""
 
     @property
     def shape(self) -> tuple:
         """What cannot change under way: another value is another run."""
-        return self.data, self.layers, self.inducing, self.natural > 0
+        return (self.data, self.model, self.minibatch, self.samples, self.natural > 0, self.points)
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        if self.data == "drawn":
+            return catalogue.load("drawn", points=read_points(self.points or FIRST_POINTS))
+        return catalogue.load(self.data)
+
+    @property
+    def task(self) -> str:
+        return catalogue.entry(self.data).task
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """A kernel a layer: the last one given serves those that have none."""
+        given = self.kernels.split(",")
+        return tuple(given[min(l, len(given) - 1)] for l in range(self.layers))
 
     @property
     def model(self) -> ModelSpec:
-        return ModelSpec(layers=self.layers, inducing=self.inducing)
+        likelihood = self.likelihood
+        names = self.kernel_names
+        return ModelSpec(
+            layers=self.layers,
+            inducing=self.inducing,
+            widths=self.width or None,
+            kernels=names[0] if len(set(names)) == 1 else names,
+            mean_function=self.mean,  # pyright: ignore[reportArgumentType]
+            likelihood=LIKELIHOODS[self.task][0] if likelihood == "auto" else likelihood,
+        )
+
+    @property
+    def place(self) -> tuple[float, ...]:
+        """x* as numbers; nothing where nobody chose."""
+        return tuple(float(part) for part in self.star.split(",") if part)
+
+    @property
+    def minibatch(self) -> int | None:
+        rows = catalogue.entry(self.data).N or 0
+        if self.batch:
+            return self.batch if self.batch < rows else None
+        return SUITING_BATCH if rows > MANY_ROWS else None
 
     @property
     def train(self) -> TrainSpec:
@@ -75,15 +163,52 @@ class Choices:
             steps=STEPS,
             learning_rate=self.rate,
             natural_rate=self.natural,
-            minibatch=None,
+            minibatch=self.minibatch,
+            samples=self.samples,
             decay=False,
             seed=self.seed,
         )
 
     def query(self) -> dict[str, str]:
-        """The share link's part after the question mark, every choice in it."""
-        own = {field.name: f"{getattr(self, field.name)}" for field in fields(self)}
-        return {"v": VERSION, **own}
+        """The share link's part after the question mark: the version and every choice."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        left_out = {"star": "", "points": "", "at": 0}
+        return {
+            "v": VERSION,
+            **{name: f"{value}" for name, value in own.items() if value != left_out.get(name)},
+        }
+
+
+HIDEABLE = ("controls", "bar", "rival", "bound", "layers", "mixture", "history", "words")
+"""Parts of the playground that a teacher's link may leave out."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a teacher's link wants the page to be: locked, with parts left out, or in large type."""
+
+    lock: bool = False
+    """Controls are shown but cannot be moved."""
+    hide: tuple[str, ...] = ()
+    projector: bool = False
+
+    def query(self) -> dict[str, str]:
+        said = {
+            "lock": "1" if self.lock else "",
+            "hide": ",".join(self.hide),
+            "view": "projector" if self.projector else "",
+        }
+        return {name: value for name, value in said.items() if value}
+
+
+def read_manner(query: Mapping[str, str]) -> Manner:
+    """What a link says of the page itself; words that it does not know are left out."""
+    hidden = query.get("hide", "").split(",")
+    return Manner(
+        lock=query.get("lock") == "1",
+        hide=tuple(name for name in HIDEABLE if name in hidden),
+        projector=query.get("view") == "projector",
+    )
 
 
 def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
@@ -100,14 +225,68 @@ def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
         if field.name not in query:
             continue
         said = query[field.name]
-        value = nearest(said, OFFERED[field.name], field.default)
+        value = READERS.get(field.name, _read_offered)(said, field.name, field.default)
         taken[field.name] = value
         if not _same(said, value):
+            instead = f"{value} is taken instead" if value not in ("", 0) else "it is left out"
             sentences.append(
                 f"The link asks for the {IN_WORDS[field.name]} {said[:30]!r}, which is not offered "
-                f"here: {value} is taken instead."
+                f"here: {instead}."
             )
-    return Choices(**taken), sentences
+    choices = Choices(**taken)
+    if choices.likelihood not in ("auto", *LIKELIHOODS[choices.task]):
+        sentences.append(
+            f"The likelihood {choices.likelihood} is not for data like these "
+            f"({choices.task}): {LIKELIHOODS[choices.task][0]} is taken instead."
+        )
+        choices = replace(choices, likelihood="auto")
+    return choices, sentences
+
+
+def _read_offered(said: str, name: str, default):
+    return nearest(said, OFFERED[name], default)
+
+
+def _read_kernels(said: str, name: str, default: str) -> str:
+    return ",".join(nearest(part, KERNELS, default) for part in said.split(",")[:5])
+
+
+def _read_star(said: str, name: str, default: str) -> str:
+    try:
+        numbers = [float(part) for part in said.split(",")[:1000]] if said else []
+    except ValueError:
+        return default
+    return said if all(abs(number) < 1e12 for number in numbers) else default
+
+
+def _read_points(said: str, name: str, default: str) -> str:
+    try:
+        return said if 2 <= len(read_points(said)) <= MOST_POINTS else default
+    except ValueError:
+        return default
+
+
+READERS: dict[str, Callable[[str, str, Any], Any]] = {
+    "kernels": _read_kernels,
+    "star": _read_star,
+    "points": _read_points,
+}
+
+
+def read_points(text: str) -> list[tuple[float, float]]:
+    """The points of a link; a ValueError where it has anything else."""
+    if not re.fullmatch(r"[-\d.e_~]*", text):
+        raise ValueError("Points are written x_y, with ~ between them.")
+    pairs = [part.split("_") for part in text.split("~") if part]
+    points = [(float(x), float(y)) for x, y in pairs]
+    if any(max(abs(x), abs(y)) > 1e6 for x, y in points):
+        raise ValueError("Points lie between −1,000,000 and 1,000,000.")
+    return points
+
+
+def write_points(points: Sequence[tuple[float, float]]) -> str:
+    """Points as a link holds them, to four digits."""
+    return "~".join(f"{x:.4g}_{y:.4g}".replace("e+", "e") for x, y in points)
 
 
 def nearest(said: str, offered, default):

@@ -1,32 +1,44 @@
-"""The session's run: who this browser is, which run it shows, and what state that run is in."""
+"""The session's run: who this browser is, which run it shows, and what its controls say."""
 
-import atexit
-import gc
 import re
 import secrets
-import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
+import numpy as np
 import streamlit as st
 from streamlit.components.v2 import component
 
-from datasets.catalogue import entry, load
-from dgp_core.compile_cache import remember_compilations
-from dgp_core.live.run import Run, Snapshot
+from datasets.catalogue import entry
+from dgp_core.archive import Archive
+from dgp_core.live.run import Run
 from dgp_core.live.workshop import Workshop, WorkshopError
-from pages.ui.choices import IN_WORDS, OFFERED, SPEEDS, Choices, read_query
+from pages.ui import stage
+from pages.ui.choices import (
+    FIRST_POINTS,
+    IN_WORDS,
+    LIKELIHOODS,
+    MOST_POINTS,
+    OFFERED,
+    SPEEDS,
+    Choices,
+    Manner,
+    read_manner,
+    read_points,
+    read_query,
+    write_points,
+)
+from pages.ui.server import Scene, Viewer, server
+from pages.ui.status import phase
 
-CONTROLS = ("data", "layers", "inducing", "rate", "natural")
-"""Choices with a control beside the pictures."""
+CONTROLS = tuple(
+    field.name
+    for field in fields(Choices)
+    if field.name not in ("seed", "star", "points", "kernels", "at")
+)
+"""Choices with a control of their own, whose key is choose_ and the name."""
 COOKIE = "dgp_browser"
-ECHO_SECONDS = 0.25
-VIEWER_SECONDS = 5.0
-"""A session that has not asked for a picture for so long is not looking."""
 
 _cookie = component(
     "browser_cookie",
@@ -36,64 +48,9 @@ _cookie = component(
 )
 
 
-class Server:
-    """What all sessions share: the workshop, who is looking, and the newest pictures of each run.
-
-    JAX's threads must have ended before the interpreter does, so the workshop is stopped at exit.
-    """
-
-    def __init__(self):
-        remember_compilations()
-        self.workshop = Workshop()
-        atexit.register(self.workshop.stop)
-        self._lock = threading.Lock()
-        self._looking: dict[str, float] = {}
-        self._pictures: WeakKeyDictionary[Run, dict] = WeakKeyDictionary()
-        self._settled = False
-
-    def settle(self) -> None:
-        """After the first compilation: what is there stays, and no collection walks it again."""
-        if not self._settled:
-            self._settled = True
-            gc.collect()
-            gc.freeze()
-
-    def viewers(self, session: str) -> int:
-        """How many sessions look at any run, this one among them."""
-        now = time.monotonic()
-        with self._lock:
-            self._looking[session] = now
-            gone = [s for s, seen in self._looking.items() if now - seen > VIEWER_SECONDS]
-            for other in gone:
-                del self._looking[other]
-            return len(self._looking)
-
-    def pictures(self, run: Run, moment: object, style: str, make: Callable[[], Any]) -> Any:
-        """A moment's pictures, made once for everybody who looks at the run in the same style."""
-        with self._lock:
-            kept = self._pictures.setdefault(run, {})
-            lock = kept.setdefault("lock", threading.Lock())
-        with lock:
-            if kept.get(style, (None,))[0] is not moment:
-                kept[style] = (moment, make())
-            return kept[style][1]
-
-
-@st.cache_resource(show_spinner=False)
-def server() -> Server:
-    """One a server."""
-    return Server()
-
-
 def workshop() -> Workshop:
     """Every live run."""
     return server().workshop
-
-
-def viewers() -> int:
-    """How many sessions are looking at any run."""
-    st.session_state.setdefault("viewer", secrets.token_hex(8))
-    return server().viewers(st.session_state.viewer)
 
 
 def browser() -> str:
@@ -110,57 +67,47 @@ def keep_cookie() -> None:
     _cookie(key="cookie", data={"name": COOKIE, "value": browser()})
 
 
+def viewer() -> Viewer:
+    """Who this session is to the socket."""
+    if "viewer" not in st.session_state:
+        st.session_state.viewer = secrets.token_urlsafe(16)
+    return server().viewer(st.session_state.viewer, browser())
+
+
+def play(scenes: dict[str, Scene], on_click=lambda: None) -> Any:
+    """Shows these scenes in the page's hosts from now on; returns what was clicked, if anything."""
+    looking = viewer()
+    for name in set(looking.scenes) - set(scenes):
+        looking.at.pop(name, None)
+    known = {
+        name: looking.scenes[name]
+        for name in scenes
+        if name in looking.scenes and _same_scene(looking.scenes[name], scenes[name])
+    }
+    looking.scenes = scenes | known
+    word = ""
+    for first in list(scenes.values())[:1]:
+        with suppress(WorkshopError):
+            word = phase(workshop().watch(first.run_id), workshop().place(first.run_id))
+    return stage.connection(looking.token, word, on_click)
+
+
+def _same_scene(a: Scene, b: Scene) -> bool:
+    return (a.run_id, a.style) == (b.run_id, b.style)
+
+
+def let_go() -> None:
+    """Goes on with the newest moment, wherever the history slider is."""
+    viewer().at.clear()
+
+
 def is_mine(run_id: str) -> bool:
     """Whether this browser started the run."""
     try:
-        workshop().control(run_id, st.session_state.browser)
+        workshop().control(run_id, browser())
         return True
     except WorkshopError:
         return False
-
-
-def picture_seconds(viewers: int) -> float:
-    """Seconds between pictures: longer the more are looking, so that a class does not stall it."""
-    return min(2.0, max(0.25, 0.07 * viewers))
-
-
-def film_second(run_id: str) -> float:
-    """Seconds since this session first saw a run that is still being compiled."""
-    seen = st.session_state.get("film")
-    if seen is None or seen[0] != run_id:
-        seen = st.session_state.film = (run_id, time.monotonic())
-    return time.monotonic() - seen[1]
-
-
-def pace(run_id: str, snapshot: Snapshot) -> float:
-    """Steps a second, as seen by this session over the last two seconds; 0 while nothing moves."""
-    now, seen = time.monotonic(), st.session_state.get("pace", (None, []))
-    moments = seen[1] if seen[0] == run_id else []
-    moments = [(t, step) for t, step in moments if now - t < 2.5 and step <= snapshot.step]
-    moments.append((now, snapshot.step))
-    st.session_state.pace = (run_id, moments)
-    (began, first), (ended, last) = moments[0], moments[-1]
-    return (last - first) / (ended - began) if ended - began > 0.2 else 0.0
-
-
-def state(run: Run, place: int) -> tuple[str, str]:
-    """What the run is doing, in a word and in a sentence."""
-    if place:
-        return "queued", f"Every seat is taken: this run is number {place} in the queue."
-    if run.status in ("waiting", "compiling"):
-        return "compiling", (
-            "The first run of this shape is turned into machine code, which takes some seconds. "
-            "The next one starts at once."
-        )
-    if run.status == "failed":
-        return "stopped", run.reason
-    if run.status == "finished":
-        return "finished", f"{run.reason} Reset to see it again."
-    if run.latest is None:
-        return "starting", "Start values are being made."
-    if not run.playing:
-        return "paused", "Play goes on from here; Step takes one gradient step."
-    return "training", "Each step moves both models a little uphill on their bounds."
 
 
 def arrive() -> None:
@@ -171,17 +118,43 @@ def arrive() -> None:
     if "choices" not in memory or (query and query != memory.get("link")):
         memory.choices, memory.said = read_query(query)
         memory.run_id, memory.link = query.get("run"), query
+        memory.manner = read_manner(query)
         _set_controls()
     elif any(f"choose_{name}" not in memory for name in CONTROLS):
         _set_controls()  # Streamlit forgets a control that another page did not show
 
 
-def choose() -> None:
+def arrive_at_lesson() -> None:
+    """On a lesson, the link says only how the page should be; choices are the lesson's own."""
+    memory = st.session_state
+    memory.manner = read_manner(dict(st.query_params))
+    memory.setdefault("said", [])
+
+
+def manner() -> Manner:
+    """How a teacher's link wants the page to be."""
+    return st.session_state.get("manner", Manner())
+
+
+def choose(name: str) -> None:
     """A control was moved: what it says now is the choice."""
     memory = st.session_state
-    chosen = {name: memory[f"choose_{name}"] for name in CONTROLS}
     memory.said = []
-    memory.choices = replace(memory.choices, **chosen)
+    choices = replace(memory.choices, **{name: memory[f"choose_{name}"]})
+    if name == "data":
+        choices = replace(choices, likelihood="auto", star="", batch=0)
+    memory.choices = choices
+    if name == "data":
+        _set_controls()
+
+
+def choose_kernel(layer: int) -> None:
+    """One layer's kernel was chosen."""
+    choices = st.session_state.choices
+    names = list(choices.kernel_names)
+    names[layer] = st.session_state[f"choose_kernel_{layer}"]
+    one = len(set(names)) == 1
+    st.session_state.choices = replace(choices, kernels=names[0] if one else ",".join(names))
 
 
 def _set_controls() -> None:
@@ -189,8 +162,11 @@ def _set_controls() -> None:
     memory = st.session_state
     for name in CONTROLS:
         memory[f"choose_{name}"] = getattr(memory.choices, name)
-    if "choose_speed" in memory:
-        memory.choose_speed = memory.choices.speed
+
+
+def likelihoods(choices: Choices) -> tuple[str, ...]:
+    """What may be chosen for the data: what suits, by itself or by name."""
+    return "auto", *LIKELIHOODS[choices.task]
 
 
 def current_run() -> tuple[str, bool]:
@@ -208,122 +184,170 @@ def current_run() -> tuple[str, bool]:
         else:
             if not is_mine(memory.run_id):
                 return memory.run_id, False
-            if choices_of(run).shape == memory.choices.shape:
-                _follow(run, memory.choices)
-                _write_link()
+            if started_with(run).shape == memory.choices.shape:
+                follow(run, memory.choices)
+                write_link()
                 return memory.run_id, True
-            memory.said = [restart_sentence(choices_of(run), memory.choices)]
-            workshop().drop(memory.run_id, memory.browser)
+            memory.said = [restart_sentence(started_with(run), memory.choices)]
+            with suppress(WorkshopError):
+                workshop().drop(memory.run_id, browser())
     return start(), True
 
 
-def start() -> str:
-    """A run of this browser's own, with the choices as they are."""
-    memory, choices = st.session_state, st.session_state.choices
+def start(saved: Archive | None = None) -> str:
+    """The playground's run, with the choices as they are, or from a saved model on."""
+    memory = st.session_state
+    memory.run_id = start_with(memory.choices, saved)
+    write_link()
+    return memory.run_id
+
+
+def start_with(choices: Choices, saved: Archive | None = None) -> str:
+    """A run of this browser's own."""
     run_id, _ = workshop().start(
-        load(choices.data), choices.model, choices.train, owner=memory.browser
+        choices.dataset, choices.model, choices.train, owner=browser(), saved=saved
     )
-    memory.run_id = run_id
-    _follow(workshop().watch(run_id), choices)
-    _write_link()
+    run = workshop().watch(run_id)
+    run.label = choices
+    follow(run, choices)
+    if choices.at and saved is None:
+        run.play_until(choices.at)
     return run_id
+
+
+def open_saved(choices: Choices, saved: Archive) -> None:
+    """Goes on with a saved model, in place of the run that was here."""
+    memory = st.session_state
+    memory.choices = choices
+    with suppress(WorkshopError):
+        workshop().drop(memory.run_id, browser())
+    memory.run_id = None
+    _set_controls()
+    memory.said = ["The saved model goes on from where it was; the single layer catches up first."]
+    start(saved)
 
 
 def start_my_own() -> None:
     """Leaves the run that somebody else controls, and starts one with the same settings."""
     memory = st.session_state
     with suppress(WorkshopError):
-        memory.choices = choices_of(workshop().watch(memory.run_id))
+        memory.choices = started_with(workshop().watch(memory.run_id))
     _set_controls()
     memory.run_id, memory.said = None, []
 
 
-def choices_of(run: Run) -> Choices:
+def started_with(run: Run) -> Choices:
     """What a run was started with, as it stands now."""
-    M = run.model.inducing
-    return Choices(
-        data=run.dataset.name,
-        layers=run.model.layers,
-        inducing=M if isinstance(M, int) else M[0],
+    choices = run.label if isinstance(run.label, Choices) else Choices()
+    return replace(
+        choices,
         rate=run.train.learning_rate,
         natural=run.train.natural_rate,
         seed=run.train.seed,
-        speed=next(word for word, speed in SPEEDS.items() if speed == run.speed),
+        speed=next((word for word, speed in SPEEDS.items() if speed == run.speed), "full"),
     )
 
 
 def restart_sentence(before: Choices, after: Choices) -> str:
     """Why a run began again."""
-    names = {
-        "data": before.data != after.data,
-        "layers": before.layers != after.layers,
-        "inducing": before.inducing != after.inducing,
-        "natural": (before.natural > 0) != (after.natural > 0),
-    }
-    changed = [IN_WORDS[name] for name, differs in names.items() if differs]
+    if before.data == after.data == "drawn" and before.points != after.points:
+        return "Another point: both models began again, from the same seed."
+    names = ("data", "layers", "inducing", "width", "kernels", "mean", "likelihood", "batch")
+    changed = [IN_WORDS[n] for n in (*names, "samples") if getattr(before, n) != getattr(after, n)]
+    if (before.natural > 0) != (after.natural > 0):
+        changed.append(IN_WORDS["natural"])
+    if before.data != after.data:
+        changed = [IN_WORDS["data"]]
     return f"Another {' and '.join(changed)}: both models began again, from the same seed."
 
 
 def new_seed() -> None:
     """Other start values and other noise in the gradients, on the same data."""
     choices = st.session_state.choices
-    if not _is_echo("seed"):
-        _change(replace(choices, seed=(choices.seed + 1) % len(OFFERED["seed"])))
+    let_go()
+    change(seed=(choices.seed + 1) % len(OFFERED["seed"]))
 
 
 def new_speed() -> None:
     """The speed's control was moved."""
-    _change(replace(st.session_state.choices, speed=st.session_state.choose_speed))
+    change(speed=st.session_state.choose_speed)
 
 
-def _change(choices: Choices) -> None:
+def change(**what: Any) -> None:
     """Something that needs no restart."""
     memory = st.session_state
-    memory.choices = choices
+    memory.choices = choices = replace(memory.choices, **what)
     with suppress(WorkshopError):  # the page says that the run is over
-        _follow(workshop().control(memory.run_id, memory.browser), choices)
-        _write_link()
+        follow(workshop().control(memory.run_id, browser()), choices)
+        write_link()
 
 
 def wish(name: str) -> None:
     """Play, pause, step or reset, by whoever controls the run."""
-    memory = st.session_state
-    if _is_echo(name):
-        return
+    let_go()
     with suppress(WorkshopError):  # the page says that the run is over
-        getattr(workshop().control(memory.run_id, memory.browser), name)()
+        getattr(workshop().control(st.session_state.run_id, browser()), name)()
         workshop().wake()
 
 
-def _is_echo(name: str) -> bool:
-    """Whether a click is counted again: the page's timer may come between it and its run."""
-    last, memory = st.session_state.get("wished", ("", 0.0)), st.session_state
-    memory.wished = (name, time.monotonic())
-    return last[0] == name and memory.wished[1] - last[1] < ECHO_SECONDS
-
-
-def _follow(run: Run, choices: Choices) -> None:
+def follow(run: Run, choices: Choices) -> None:
     """What acts without a restart: rates, speed, and another seed's start values."""
-    now = choices_of(run)
-    if (now.rate, now.natural) != (choices.rate, choices.natural):
+    if (run.train.learning_rate, run.train.natural_rate) != (choices.rate, choices.natural):
         run.set_rates(choices.rate, choices.natural)
-    if now.speed != choices.speed:
+    if run.speed != SPEEDS[choices.speed]:
         run.set_speed(SPEEDS[choices.speed])
-    if now.seed != choices.seed:
+    if run.train.seed != choices.seed:
         run.reset(choices.seed)
     workshop().wake()
 
 
-def _write_link() -> None:
+def write_link() -> None:
+    """The address says what is on the page."""
     memory = st.session_state
-    memory.link = {**memory.choices.query(), "run": memory.run_id}
+    memory.link = {**memory.choices.query(), **manner().query(), "run": memory.run_id}
     if dict(st.query_params) != memory.link:
         st.query_params.from_dict(memory.link)
 
 
+def clicked(where: dict) -> None:
+    """A click in a picture: a point where a person draws, else the place x* of the mixture."""
+    memory = st.session_state
+    try:
+        x, y = float(where["x"]), float(where["y"])
+        near_x, near_y = float(where["near_x"]), float(where["near_y"])
+    except (KeyError, TypeError, ValueError):
+        return
+    if memory.choices.data == "drawn" and is_mine(memory.run_id):
+        _draw(x, y, near_x, near_y)
+        return
+    D = entry(memory.choices.data).D
+    if D <= 2:
+        memory.choices = replace(memory.choices, star=f"{x:.4g}" if D == 1 else f"{x:.4g},{y:.4g}")
+
+
+def _draw(x: float, y: float, near_x: float, near_y: float) -> None:
+    """Puts down a point, or takes away the one that was clicked."""
+    memory = st.session_state
+    points = read_points(memory.choices.points or FIRST_POINTS)
+    rest = [p for p in points if abs(p[0] - x) > near_x or abs(p[1] - y) > near_y]
+    if len(rest) == len(points):
+        rest = [*points, (x, y)]
+    if len(rest) < 2:
+        memory.said = ["Two points are the least that a model can learn from: put down another."]
+    elif len(rest) > MOST_POINTS:
+        memory.said = [f"{MOST_POINTS} points are the most that a link can hold."]
+    else:
+        memory.choices = replace(memory.choices, points=write_points(rest))
+
+
+def middle(run: Run):
+    """The median of every input: x* where nobody chose."""
+    return np.median(run.dataset.X, 0)
+
+
 def choices_in_words(run_id: str) -> str:
     """A run's settings, for those who watch it."""
-    choices = choices_of(workshop().watch(run_id))
+    choices = started_with(workshop().watch(run_id))
     natural = f"{choices.natural:g}" if choices.natural else "off"
     return (
         f"{entry(choices.data).title}, depth {choices.layers}, {choices.inducing} inducing points, "

@@ -1,17 +1,20 @@
 """The playground without a browser: its pictures, its link, and the page in its states."""
 
 import base64
+import io
 import json
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import plotly
 import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from datasets.starts import film
+from dgp_core import archive
 from dgp_core.live.run import Run
 from pages.figures.palette import DARK, DEEP, LIGHT, SINGLE
 from pages.figures.playground import (
@@ -23,9 +26,20 @@ from pages.figures.playground import (
     prediction_figure,
     typed,
 )
-from pages.ui import session
-from pages.ui.choices import DATA, OFFERED, Choices, nearest, read_query
-from pages.ui.live_chart import LIBRARY, packed, provide_library
+from pages.ui import session, share
+from pages.ui.choices import (
+    DATA,
+    OFFERED,
+    Choices,
+    Manner,
+    nearest,
+    read_manner,
+    read_points,
+    read_query,
+    write_points,
+)
+from pages.ui.server import server
+from pages.ui.stage import STATIC, library, stage_script
 
 APP = str(Path(__file__).parents[2] / "app.py")
 PATIENCE = 240
@@ -156,9 +170,55 @@ def test_the_bound_s_range_shows_where_the_models_differ():
 
 
 def test_a_link_keeps_every_choice():
-    choices = Choices("chirp", 4, 10, 0.02, 0.0, 17, "10")
+    choices = Choices(
+        data="drawn",
+        layers=4,
+        inducing=10,
+        width=2,
+        kernels="rbf,matern32,rbf,linear",
+        mean="zero",
+        likelihood="student_t",
+        rate=0.02,
+        natural=0.0,
+        batch=32,
+        samples=5,
+        seed=17,
+        speed="10",
+        shade="bands",
+        noise="without",
+        star="0.25",
+        at=300,
+        points="-1_2~0.5_-3e-05",
+    )
     assert read_query(choices.query()) == (choices, [])
     assert read_query({}) == (Choices(), [])
+    assert read_query(Choices().query()) == (Choices(), [])
+
+
+def test_a_teacher_s_link_keeps_its_manner():
+    manner = Manner(lock=True, hide=("rival", "mixture"), projector=True)
+    assert read_manner(manner.query()) == manner
+    assert read_manner({"hide": "everything,rival", "lock": "yes"}) == Manner(hide=("rival",))
+
+
+def test_points_go_into_a_link_and_back():
+    points = [(-1.5, 2.25), (0.0, -3e-5), (12345.0, 1e6)]
+    assert np.allclose(read_points(write_points(points)), points, rtol=1e-3)
+    for wrong in ("1_2~<b>", "1~2", "1_2_3", "1e9_0~2_2"):
+        with pytest.raises(ValueError):
+            read_points(wrong)
+
+
+def test_each_layer_may_have_a_kernel_of_its_own():
+    assert Choices(layers=3, kernels="rbf,linear").model.kernels == ("rbf", "linear", "linear")
+    assert Choices(layers=3, kernels="matern32").model.kernels == "matern32"
+
+
+def test_minibatches_suit_the_data_where_nobody_chose():
+    assert Choices(data="step").minibatch is None
+    assert Choices(data="banana").minibatch == 500
+    assert Choices(data="banana", batch=32).minibatch == 32
+    assert Choices(data="step", batch=500).minibatch is None
 
 
 @pytest.mark.parametrize(
@@ -173,6 +233,10 @@ def test_a_link_keeps_every_choice():
         ({"data": "<script>"}, Choices()),
         ({"seed": "soon"}, Choices()),
         ({"v": "7"}, Choices()),
+        ({"kernels": "rbf,mattern32"}, Choices(kernels="rbf,matern32")),
+        ({"star": "here"}, Choices()),
+        ({"points": "1_1"}, Choices()),
+        ({"likelihood": "bernoulli"}, Choices()),
     ],
 )
 def test_what_a_link_may_not_ask_for_is_said_and_the_nearest_taken(query, taken):
@@ -185,20 +249,22 @@ def test_every_choice_that_is_offered_is_taken_as_it_is():
     for name, offered in OFFERED.items():
         for value in offered:
             assert nearest(str(value), offered, getattr(Choices(), name)) == value
+            if len(offered) > 1000:
+                break
     assert all(getattr(Choices(), name) in offered for name, offered in OFFERED.items())
     assert set(DATA) >= {"step", "chirp", "motorcycle"}
 
 
-def test_plotly_s_own_script_is_served_and_whole():
-    path = provide_library()
-    assert path.name == LIBRARY and path.stat().st_size > 1_000_000
-    assert provide_library() == path
+def test_plotly_s_own_script_and_ours_are_served_whole():
+    path = STATIC / Path(library()).name
+    assert path.stat().st_size > 1_000_000 and plotly.__version__ in path.name
+    own = Path(session.__file__).with_name("stage.js")
+    assert (STATIC / stage_script()).read_bytes() == own.read_bytes()
 
 
 def test_a_frame_is_small(view):
     figure = prediction_figure(view, view.deep, True, False, LIGHT)
-    content = json.loads(packed(figure, "words", "1"))
-    assert content["alt"] == "words" and len(json.dumps(content)) < 60_000
+    assert len(json.dumps(figure)) < 60_000
 
 
 # The page.
@@ -211,45 +277,58 @@ def open_page(**query) -> AppTest:
     return page.run()
 
 
+def elements(page: AppTest) -> dict[str, dict]:
+    """What the page's hosts are sent, by their names."""
+    viewer = server().known(page.session_state.viewer)
+    return {name: json.loads(part) for name, part in server().elements(viewer).items()}
+
+
+def phase(page: AppTest) -> str:
+    return elements(page)["main/state"]["phase"]
+
+
 def shown(page: AppTest, until, what: str) -> AppTest:
-    """Runs the page again, as its timer would, until a condition holds."""
+    """Waits until a condition holds, and runs the page again, as its socket would have it."""
     deadline = time.monotonic() + PATIENCE
     while not until(page):
-        assert time.monotonic() < deadline, f"{what}: {[m.value for m in page.markdown]}"
-        time.sleep(0.1)
-        page.run()
-    return page
+        assert time.monotonic() < deadline, f"{what}: {elements(page)['main/state']}"
+        time.sleep(0.05)
+    return page.run()
 
 
-def word(page: AppTest) -> str:
-    """What the page says that the run is doing."""
-    found = [m.value for m in page.markdown if "-badge[" in m.value]
-    return found[0].split("[")[1].split("]")[0]
+def trains(page: AppTest) -> AppTest:
+    return shown(page, lambda page: phase(page) == "training", "trains")
 
 
 def run_of(page: AppTest):
-    return session.server().workshop.watch(page.session_state.run_id)
+    return server().workshop.watch(page.session_state.run_id)
 
 
 def press(page: AppTest, key: str) -> AppTest:
     return page.button(key=key).click().run()
 
 
-def charts(page: AppTest) -> list[dict]:
-    """Every live chart's content."""
+def hosts(page: AppTest) -> set[str]:
+    """The names of the pictures that the page has room for."""
     found = [c.proto for c in page.get("bidi_component")]
-    return [json.loads(p.bytes) for p in found if p.component_name == "live_chart"]
+    data = [json.loads(p.json) for p in found if p.component_name == "stage_host"]
+    return {d["name"] for d in data if d["kind"] == "picture"}
+
+
+def pictures(page: AppTest) -> dict[str, str]:
+    """The alternative text of every picture that is sent."""
+    return {name: part["alt"] for name, part in elements(page).items() if "figure" in part}
 
 
 def test_a_recording_is_shown_while_the_default_model_compiles(monkeypatch):
     monkeypatch.setattr(Run, "prepare", lambda run: None)
     page = open_page(data="step")
-    assert word(page) == "Compiling" and not page.exception and not page.error
-    assert any("recording of step" in m.value for m in page.markdown)
-    assert len(charts(page)) == 5
+    assert phase(page) == "compiling" and not page.exception and not page.error
+    assert "recording of step" in elements(page)["main/numbers"]["text"]
+    assert {"main/deep", "main/rival", "main/bound", "main/layer_0"} <= pictures(page).keys()
     other = open_page(data="step", layers="3")
-    assert word(other) == "Compiling" and not other.exception
-    assert len(charts(other)) == 3 and "before any model" in charts(other)[0]["alt"]
+    assert phase(other) == "compiling" and not other.exception
+    assert "before any model" in pictures(other)["main/deep"]
 
 
 @pytest.fixture(scope="module")
@@ -258,31 +337,31 @@ def small() -> AppTest:
     return open_page(inducing="5", speed="1", data="nearly_linear")
 
 
-def test_opens_moves_and_shows_every_picture(small):
+def test_opens_moves_and_has_room_for_every_picture(small):
     assert not small.exception and not small.error
     assert small.title[0].value == "Deep GP Lab"
-    shown(small, lambda page: word(page) == "Training", "trains")
+    trains(small)
     assert not small.exception and not small.error
-    alts = [chart["alt"] for chart in charts(small)]
-    assert len(alts) == 5 and all(alts)
+    assert hosts(small) == pictures(small).keys() and len(hosts(small)) == 6
+    assert all(pictures(small).values())
     assert small.query_params["run"] and small.query_params["v"]
 
 
 def test_pause_step_and_reset(small):
-    shown(small, lambda page: word(page) == "Training", "trains")
+    trains(small)
     press(small, "pause")
-    assert word(small) == "Paused" and small.button(key="play").label == "Play"
+    assert phase(small) == "paused" and small.button(key="play").label == "Play"
     before = run_of(small).latest.step
     press(small, "step")
     shown(small, lambda page: run_of(page).latest.step > before, "takes a step")
-    assert run_of(small).latest.step == before + 1 and word(small) == "Paused"
+    assert run_of(small).latest.step == before + 1 and phase(small) == "paused"
     press(small, "reset")
     shown(small, lambda page: run_of(page).latest.step == 0, "goes back to the start")
     press(small, "play")
 
 
 def test_rates_speed_and_seed_act_without_a_restart(small):
-    shown(small, lambda page: word(page) == "Training", "trains")
+    trains(small)
     run = run_of(small)
     small.select_slider(key="choose_rate").set_value(0.02).run()
     press(small, "seed")
@@ -291,14 +370,26 @@ def test_rates_speed_and_seed_act_without_a_restart(small):
     assert small.query_params["rate"] == "0.02" and small.query_params["seed"] == "1"
 
 
+def test_bands_and_noise_change_the_picture_and_not_the_run(small):
+    trains(small)
+    run, density = run_of(small), elements(small)["main/deep"]
+    small.segmented_control(key="choose_shade").set_value("bands").run()
+    bands = elements(small)["main/deep"]
+    assert run_of(small) is run and small.query_params["shade"] == "bands"
+    names = [{t.get("name") for t in e["figure"]["data"]} for e in (density, bands)]
+    assert any("density" in str(n) for n in names[0]) and "middle 95 %" in names[1]
+    small.segmented_control(key="choose_shade").set_value("density").run()
+
+
 def test_another_depth_restarts_and_says_so(small):
     before = run_of(small)
     small.slider(key="choose_layers").set_value(1).run()
     assert run_of(small) is not before
     assert run_of(small).train.seed == before.train.seed
     assert "depth" in small.info[0].value and "same seed" in small.info[0].value
-    shown(small, lambda page: word(page) == "Training", "trains")
-    assert len(charts(small)) == 4 and not small.exception and not small.error
+    trains(small)
+    assert hosts(small) == pictures(small).keys() and len(hosts(small)) == 5
+    assert not small.exception and not small.error
 
 
 def test_another_browser_watches_and_may_start_its_own(small):
@@ -311,6 +402,51 @@ def test_another_browser_watches_and_may_start_its_own(small):
     assert watcher.button(key="pause") and not watcher.exception
 
 
+def test_a_teacher_s_link_locks_and_leaves_out():
+    page = open_page(
+        inducing="5", data="nearly_linear", layers="1", lock="1", hide="rival,mixture,history"
+    )
+    assert not page.exception and not page.error
+    assert page.slider(key="choose_layers").disabled
+    assert hosts(page) == {"main/deep", "main/bound", "main/layer_0"}
+    assert page.query_params["lock"] == "1"
+
+
+def test_a_click_chooses_x_star_or_puts_down_a_point(small):
+    session_state = small.session_state
+    star = {"name": "main/deep", "x": 0.5, "y": 0.1, "near_x": 0.01, "near_y": 0.01}
+    with_click(small, star)
+    assert session_state.choices.star == "0.5" and small.query_params["star"] == "0.5"
+    drawing = open_page(data="drawn", inducing="5", layers="1")
+    n = len(run_of(drawing).dataset)
+    with_click(drawing, {**star, "x": 0.7, "y": 3.0})
+    assert len(run_of(drawing).dataset) == n + 1
+    with_click(drawing, {**star, "x": 0.7, "y": 3.0})
+    assert len(run_of(drawing).dataset) == n
+    with_click(drawing, {"x": "nonsense"})
+    assert len(run_of(drawing).dataset) == n and not drawing.exception
+
+
+def with_click(page: AppTest, where: dict) -> None:
+    """A click as the browser reports it, handled as the page's callback would."""
+
+    def script():
+        import streamlit as st
+
+        from pages.ui import session
+
+        session.browser()
+        session.clicked(st.session_state.where)
+
+    handler = AppTest.from_function(script)
+    for name in ("choices", "run_id", "browser", "said"):
+        handler.session_state[name] = page.session_state[name]
+    handler.session_state.where = where
+    handler.run()
+    page.session_state.choices = handler.session_state.choices
+    page.run()
+
+
 def test_a_link_to_a_run_that_is_over_starts_another():
     page = open_page(run="gone", inducing="5", layers="77", data="nearly_linear")
     said = " ".join(info.value for info in page.info)
@@ -319,11 +455,10 @@ def test_a_link_to_a_run_that_is_over_starts_another():
 
 
 def test_a_failure_is_a_sentence(small, monkeypatch):
-    shown(small, lambda page: word(page) == "Training", "trains")
     with monkeypatch.context() as patched:
-        patched.setattr(session, "state", lambda *_: 1 / 0)
+        patched.setattr(session, "play", lambda *_: 1 / 0)
         small.run()
-        assert "could not be drawn" in small.error[0].value and not small.exception
+        assert "could not be started" in small.error[0].value and not small.exception
     small.run()
     assert not small.error
 
@@ -332,7 +467,34 @@ def test_a_run_that_failed_or_ended_says_why(small):
     run = run_of(small)
     run.status, run.reason = "failed", "Too steep."
     small.run()
-    assert word(small) == "Stopped" and "Too steep." in [c.value for c in small.caption]
+    assert phase(small) == "stopped" and "Too steep." in elements(small)["main/state"]["text"]
     assert small.button(key="play").disabled and not small.button(key="reset").disabled
     press(small, "reset")
-    shown(small, lambda page: word(page) == "Training", "trains again")
+    trains(small)
+
+
+@pytest.mark.parametrize("data", ["ridge", "pinwheel", "arm"])
+def test_two_inputs_classes_and_tables_have_their_pictures(data):
+    page = trains(open_page(data=data, inducing="5", layers="2", speed="1"))
+    assert not page.exception and not page.error
+    assert hosts(page) == pictures(page).keys()
+
+
+def test_a_saved_model_is_opened_again(small):
+    run = run_of(small)
+    content = share.model_file(run)
+    choices, saved = share.open_model(content)
+    assert choices.shape == session.started_with(run).shape
+    assert int(saved.state.step) == run.latest.step or run.playing
+    with pytest.raises(ValueError, match="Your data"):
+        other = io.BytesIO()
+        archive.save(other, run.archive())
+        share.open_model(other.getvalue())
+    with pytest.raises(ValueError):
+        share.open_model(b"nonsense")
+
+
+def test_a_qr_code_is_a_picture_of_the_link():
+    picture = share.qr_code("https://lab.example/?v=1&data=step")
+    assert picture.lstrip().startswith("<svg") and "https" not in picture.split(">")[1]
+    assert picture != share.qr_code("https://lab.example/?v=1&data=chirp")

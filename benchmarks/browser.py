@@ -1,0 +1,368 @@
+"""The playground as a browser sees it, and a classroom that watches.
+
+    python -m benchmarks.browser [--seconds 10] [--json FILE]
+
+A server of its own with an empty cache of compiled code, Chromium with a fresh profile at 1440×900.
+The class is made of protocol clients: each opens a Streamlit session as a browser would, finds the
+token of its socket, and answers every frame at once.
+"""
+
+import argparse
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+from playwright.sync_api import Browser, Page, sync_playwright
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
+
+from benchmarks.report import print_table, write_rows
+from tests.browser.conftest import FLAGS
+from tests.browser.get_browser import find_browser
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 180_000
+DRAWN = "document.querySelector('[data-name=\"main/deep\"]')?.dataset.drawn"
+STEP = (
+    "() => Number(/step ([\\d,]+)/.exec(document.querySelector('[data-name=\"main/numbers\"]')"
+    "?.innerText ?? '')?.[1].replaceAll(',', '') ?? -1)"
+)
+FOUR = ("main/deep", "main/rival", "main/bound", "main/layer_0")
+
+
+@contextmanager
+def served(cache: Path) -> Iterator[str]:
+    """The address of a fresh server."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
+    command += [f"--server.port={port}", "--server.address=127.0.0.1"]
+    command += ["--server.fileWatcherType=none"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        while health(url) is None:
+            if server.poll() is not None:
+                raise RuntimeError("The server ended before it began.")
+            time.sleep(0.02)
+        yield url
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def health(url: str) -> float | None:
+    """Seconds until the server says that it is well; None where it does not answer."""
+    began = time.perf_counter()
+    try:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=10) as answer:
+            return time.perf_counter() - began if answer.status == 200 else None
+    except OSError:
+        return None
+
+
+def row(what: str, value: float, unit: str, aim: str) -> dict:
+    return {"what": what, "value": round(value, 3), "unit": unit, "aim": aim}
+
+
+# One browser.
+
+
+def first_picture(page: Page, url: str) -> float:
+    """Seconds from asking for the page to its first picture."""
+    began = time.perf_counter()
+    page.goto(url, wait_until="commit")
+    page.wait_for_function(f"() => Number({DRAWN}) > 0", timeout=PATIENCE, polling=10)
+    return time.perf_counter() - began
+
+
+def training(page: Page) -> None:
+    """Waits until the run itself is shown."""
+    page.wait_for_function(f"() => ({STEP})() > 0", timeout=PATIENCE)
+    page.get_by_text("Training.").wait_for(timeout=PATIENCE)
+
+
+def one_browser(browser: Browser, url: str, seconds: float) -> list[dict]:
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    rows = [row("first picture, fresh server and profile", first_picture(page, url), "s", "< 3")]
+    began = time.perf_counter()
+    training(page)
+    rows.append(row("from there to the run itself", time.perf_counter() - began, "s", ""))
+    page.close()
+    page = context.new_page()
+    rows.append(row("first picture, warm", first_picture(page, url), "s", "< 1.5"))
+    page.close()
+
+    page = context.new_page()
+    first_picture(page, url + "/?data=chirp")
+    training(page)
+    rows += frames(page, seconds)
+    rows += zoom(page)
+    rows += pause(page)
+    rows += slider(page)
+    context.close()
+    return rows
+
+
+def frames(page: Page, seconds: float) -> list[dict]:
+    """How often each of four pictures is drawn, and whether one is ever blank or faded."""
+    page.evaluate(
+        """() => {
+          window.seen = 0; window.faded = 0;
+          const look = () => {
+            for (const chart of document.querySelectorAll('.stage-host[data-kind=picture]')) {
+              window.seen += 1;
+              let worst = chart.querySelector('.main-svg') ? 1 : 0;
+              for (let e = chart; e; e = e.parentElement)
+                worst = Math.min(worst, Number(getComputedStyle(e).opacity));
+              if (worst < 1) window.faded += 1;
+            }
+            window.looking = requestAnimationFrame(look);
+          };
+          look();
+        }"""
+    )
+
+    def drawn() -> list[int]:
+        return page.evaluate(
+            'names => names.map(n => Number(document.querySelector(`[data-name="${n}"]`)'
+            ".dataset.drawn ?? 0))",
+            list(FOUR),
+        )
+
+    before, began = drawn(), time.perf_counter()
+    page.wait_for_timeout(1000 * seconds)
+    taken, after = time.perf_counter() - began, drawn()
+    rates = [(b - a) / taken for a, b in zip(before, after, strict=True)]
+    seen, faded = page.evaluate(
+        "() => { cancelAnimationFrame(window.looking); return [window.seen, window.faded]; }"
+    )
+    return [
+        row("frames of both predictions", min(rates[:2]), "1/s", "≥ 6"),
+        row("frames of the least drawn of four pictures", min(rates), "1/s", "≥ 6"),
+        row(f"blank or faded, of {seen} looks", faded, "", "0"),
+    ]
+
+
+def zoom(page: Page) -> list[dict]:
+    """Whether a zoom is still there after a hundred updates."""
+    box = page.locator('[data-name="main/deep"] .nsewdrag').first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.6 * box["height"], steps=6)
+    page.mouse.up()
+    ranges = "() => document.querySelector('[data-name=\"main/deep\"]').layout.xaxis.range.slice()"
+    page.wait_for_timeout(500)
+    before = page.evaluate(ranges)
+    target = page.evaluate(f"Number({DRAWN})") + 100
+    page.wait_for_function(f"n => Number({DRAWN}) >= n", arg=target, timeout=PATIENCE)
+    kept = page.evaluate(ranges) == before
+    return [row("zoom kept across 100 updates", float(kept), "", "1")]
+
+
+def pause(page: Page) -> list[dict]:
+    """From a click on Pause to the button that says Play, five times."""
+    waits = []
+    for _ in range(5):
+        page.get_by_role("button", name="Pause").wait_for()
+        waits.append(
+            page.evaluate(
+                """() => new Promise(done => {
+                  const button = [...document.querySelectorAll('button')]
+                    .find(b => b.innerText.includes('Pause'));
+                  const began = performance.now();
+                  button.click();
+                  const look = () => [...document.querySelectorAll('button')]
+                    .some(b => b.innerText.includes('Play'))
+                    ? done(performance.now() - began) : setTimeout(look, 2);
+                  look();
+                })"""
+            )
+        )
+        page.get_by_role("button", name="Play").click()
+    return [row("play → pause answers", statistics.median(waits), "ms", "< 200")]
+
+
+def slider(page: Page) -> list[dict]:
+    """From a depth that is known already to the new model's first picture."""
+    waits = []
+    for key, layers in (("ArrowRight", 3), ("ArrowLeft", 2), ("ArrowRight", 3), ("ArrowLeft", 2)):
+        run = page.evaluate("new URL(location).searchParams.get('run')")
+        page.get_by_role("slider", name="Depth").focus()
+        began = time.perf_counter()
+        page.keyboard.press(key)
+        page.wait_for_function(
+            "run => new URL(location).searchParams.get('run') !== run", arg=run, timeout=PATIENCE
+        )
+        page.wait_for_function(
+            f"""layers => document.querySelectorAll('[data-name$=_meter]').length === layers
+              && document.querySelector('[data-name="main/layer_0_title"]')
+                .innerText.includes(`of ${{layers}}`) && ({STEP})() >= 0
+              && !document.querySelector('[data-name="main/numbers"]').innerText
+                .includes('recording')""",
+            arg=layers,
+            timeout=PATIENCE,
+            polling=10,
+        )
+        waits.append(time.perf_counter() - began)
+    return [
+        row("slider → new model's picture, known shape", max(waits[1:]), "s", "< 1"),
+        row("slider → new model's picture, first time", waits[0], "s", ""),
+    ]
+
+
+# A class.
+
+
+class Student(threading.Thread):
+    """A protocol client: a Streamlit session, and the socket of its frames."""
+
+    def __init__(self, url: str, query: str):
+        super().__init__(daemon=True)
+        self.url, self.query = url.replace("http", "ws"), query
+        self.origin = Origin(url)
+        self.frames: list[float] = []
+        self.step = 0
+        self.run_id = ""
+        self.ready = threading.Event()
+        self.over = threading.Event()
+
+    def run_session(self, session) -> str:
+        message = BackMsg()
+        message.rerun_script.query_string = self.query
+        session.send(message.SerializeToString())
+        heard = b""
+        while True:
+            heard += session.recv(timeout=60)
+            token = re.search(rb'"token":\s*"([\w-]{16,})"', heard)
+            run = re.search(rb"run=([\w-]{16,})", heard)
+            if token and run:
+                self.run_id = run.group(1).decode()
+                return token.group(1).decode()
+
+    def run_frames(self, token: str) -> None:
+        with connect(f"{self.url}/stage/{token}", origin=self.origin, max_size=None) as frames:
+            self.ready.set()
+            while not self.over.is_set():
+                try:
+                    text = frames.recv(timeout=1)
+                except TimeoutError:
+                    continue
+                frame = orjson.loads(text)
+                frames.send(orjson.dumps({"drawn": frame["n"]}).decode())
+                self.frames.append(time.perf_counter())
+                numbers = frame["elements"].get("main/numbers", {}).get("text", "")
+                if found := re.search(r"^step \*\*([\d,]+)", numbers):
+                    self.step = int(found.group(1).replace(",", ""))
+
+    def run(self) -> None:
+        with connect(
+            f"{self.url}/_stcore/stream",
+            subprotocols=[Subprotocol("streamlit")],
+            origin=self.origin,
+            max_size=None,
+        ) as session:
+            token = self.run_session(session)
+            reader = threading.Thread(target=self._drain, args=(session,), daemon=True)
+            reader.start()
+            self.run_frames(token)
+
+    def _drain(self, session) -> None:
+        while not self.over.is_set():
+            try:
+                session.recv(timeout=1)
+            except TimeoutError:
+                continue
+            except ConnectionClosed:
+                return
+
+
+def lesson(url: str, runs: int, watchers: int, seconds: float) -> dict[str, float]:
+    """So many runs, each watched by so many: frames a second, lag, and steps a second in all."""
+    owners = []
+    for i in range(runs):
+        student = Student(url, f"data=chirp&seed={i}")
+        student.start()
+        if not student.ready.wait(60):
+            raise RuntimeError("A session gave no token.")
+        owners.append(student)
+    others = [Student(url, f"run={owner.run_id}") for owner in owners for _ in range(watchers - 1)]
+    for student in others:
+        student.start()
+    everybody = owners + others
+    while not all(s.ready.is_set() and s.step > 0 for s in everybody):
+        time.sleep(0.05)
+    lags: list[float] = []
+    began, steps = time.perf_counter(), [owner.step for owner in owners]
+    while time.perf_counter() - began < seconds:
+        lags.append(health(url) or 10.0)
+        time.sleep(0.1)
+    taken = time.perf_counter() - began
+    for student in everybody:
+        student.over.set()
+    counts = [sum(t > began for t in student.frames) / taken for student in everybody]
+    return {
+        "least": min(counts),
+        "lag": 1000 * statistics.quantiles(lags, n=20)[-1],
+        "steps": sum(o.step - s for o, s in zip(owners, steps, strict=True)) / taken,
+    }
+
+
+def a_class(url: str, seconds: float) -> list[dict]:
+    alone = lesson(url, 1, 1, seconds)
+    many = lesson(url, 1, 30, seconds)
+    ten_alone = lesson(url, 10, 1, seconds)
+    ten = lesson(url, 10, 3, seconds)
+    return [
+        row("30 watch one run: frames of the least served", many["least"], "1/s", "≥ 4"),
+        row("30 watch one run: event loop's lag, 95 %", many["lag"], "ms", "< 100"),
+        row("30 watch one run: training kept", 100 * many["steps"] / alone["steps"], "%", "≥ 70"),
+        row("10 runs, 3 watch each: frames of the least", ten["least"], "1/s", "≥ 1.5"),
+        row("10 runs, 3 watch each: event loop's lag, 95 %", ten["lag"], "ms", "< 100"),
+        row(
+            "10 runs, 3 watch each: training kept",
+            100 * ten["steps"] / ten_alone["steps"],
+            "%",
+            "≥ 70",
+        ),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    path = find_browser()
+    if path is None:
+        raise SystemExit("No Chromium was found: run python tests/browser/get_browser.py once.")
+    with tempfile.TemporaryDirectory() as cache, served(Path(cache)) as url:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+            rows = one_browser(browser, url, arguments.seconds)
+            browser.close()
+        rows += a_class(url, arguments.seconds)
+    print_table(rows)
+    if arguments.json:
+        write_rows(arguments.json, rows)
+
+
+if __name__ == "__main__":
+    main()

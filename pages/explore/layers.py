@@ -1,0 +1,164 @@
+"""Layers: what each of them does to what enters it, and what it is worth."""
+
+from functools import partial
+
+import streamlit as st
+
+from dgp_core.live.layer_depth import without_layers
+from pages.figures.boards import HISTORY, layers
+from pages.figures.layers import removal_figure, without_figure
+from pages.figures.palette import DARK, LIGHT
+from pages.ui import session, stage
+from pages.ui.bar import bar, dark, dress, intro, state_line
+from pages.ui.sentences import in_words
+from pages.ui.server import Scene
+
+
+def choose_layer(run) -> tuple[int, int, int]:
+    """Which layer, and which of its inputs and outputs."""
+    L = run.model.layers
+    widths = [int(run.scaler.kept.sum()), *run.model.inner_widths(int(run.scaler.kept.sum()))]
+    last = max(
+        run.dataset.Y.shape[1], len(run.dataset.classes) if len(run.dataset.classes) > 2 else 1
+    )
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        layer = st.segmented_control(
+            "Layer",
+            range(L),
+            format_func=lambda l: f"{l + 1}",
+            default=0,
+            required=True,
+            key=f"layer_of_{L}",
+            help="From the data (1) to the prediction.",
+        )
+        n_in, n_out = widths[layer], (widths[layer + 1] if layer + 1 < L else last)
+        enters = (
+            0
+            if n_in == 1
+            else st.selectbox(
+                "What enters",
+                range(n_in),
+                format_func=lambda d: f"input {d + 1}",
+                key=f"enters_{L}_{layer}",
+                width=160,
+            )
+        )
+        leaves = (
+            0
+            if n_out == 1
+            else st.selectbox(
+                "What leaves",
+                range(n_out),
+                format_func=lambda p: f"output {p + 1}",
+                key=f"leaves_{L}_{layer}",
+                width=160,
+            )
+        )
+    return layer, enters, leaves
+
+
+def without(run, ink) -> None:
+    """The bound with one inner layer replaced by its mean function."""
+    st.subheader("What is a layer worth?", anchor=False)
+    st.markdown(
+        "Take one inner layer out: put its mean function in its place, leave all else as it was "
+        "trained, and compute the bound again, from the same rows and the same ε. The fit falls "
+        "by what the layer did; its KL is saved. A layer that is switched off can go for nothing."
+    )
+    if run.model.layers == 1:
+        st.info("A model of one layer has no inner layer to remove: choose more on the playground.")
+        return
+    if run.latest is None:
+        st.info("The run has not begun yet.")
+        return
+    if st.button("Measure it now", icon=":material/science:", key="measure_without"):
+        with st.spinner("Computing the bound without each layer …"):
+            st.session_state.removal = (st.session_state.run_id, without_layers(run, run.latest))
+    kept = st.session_state.get("removal")
+    if kept is None or kept[0] != st.session_state.run_id:
+        return
+    removal = kept[1]
+    left, right = st.columns(2, gap="medium")
+    with left:
+        stage.figure(removal_figure(removal, ink), "The bound without each layer.", "removal")
+        st.caption(
+            f"At step {removal.step:,}, from {removal.n_rows:,} rows and {removal.n_samples} "
+            "samples of each."
+        )
+    with right:
+        index = 0
+        if len(removal.without) > 1:
+            index = st.segmented_control(
+                "Without layer",
+                range(len(removal.without)),
+                default=0,
+                required=True,
+                format_func=lambda l: f"{l + 1}",
+                key="without_which",
+            )
+        data = run.dataset
+        points = (data.X[:, 0], data.Y[:, 0]) if data.X.shape[1] == 1 else None
+        if removal.x is None:
+            st.info("Pictures of the prediction without a layer need data of one input.")
+        else:
+            figure = without_figure(removal, index, ink, 285, points)
+            stage.figure(figure, "The prediction with and without the layer.", "without")
+
+
+session.browser()
+session.arrive()
+with in_words("This run could not be shown. Open the playground and start it again."):
+    run_id, mine = session.current_run()
+    run = session.workshop().watch(run_id)
+    ink = DARK if dark() else LIGHT
+    place = st.container()
+    with place:
+        intro(
+            "Layer by layer",
+            run_id,
+            "A deep GP is a chain of maps: $f = f^L \\circ \\dots \\circ f^1$. Each layer bends "
+            "what enters it, and hands it on. Here is one of them at a time, while it learns.",
+        )
+        bar(run, mine)
+        state_line()
+    chosen = choose_layer(run)
+    session.play(
+        {
+            "main": Scene(
+                run_id,
+                partial(layers, ink=ink, chosen=chosen[0], enters=chosen[1], leaves=chosen[2]),
+                ("layers", ink, *chosen),
+            )
+        }
+    )
+    stage.words("main/layer_words", 22)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("**Its map**, mean ± 2σ, with Z and what q(u) believes there ± 2σ")
+        stage.picture("main/map", 320)
+    with right:
+        st.markdown("**Samples on their way**: as they enter, and as they leave")
+        stage.picture("main/passage", 320)
+    if int(run.scaler.kept.sum()) == 2:
+        st.markdown(
+            "**A grid of inputs through all layers.** Follow a colour, or hover on a point."
+        )
+        for l, column in enumerate(st.columns(min(3, run.model.layers), gap="medium")):
+            with column:
+                stage.picture(f"main/warp_{l}", 300)
+    stage.timeline()
+    st.subheader("What the layers have become", anchor=False)
+    st.markdown(
+        "A lengthscale says how far one must go for the function to change; a deviation, how far "
+        "it swings. Where a layer's distance from its mean function falls to nothing, it is "
+        "switched off: its KL then costs nothing either."
+    )
+    for first in (0, 3):
+        shown = list(HISTORY.items())[first : first + 3]
+        for (name, words), column in zip(shown, st.columns(3, gap="medium"), strict=False):
+            with column, st.container(gap="xsmall"):
+                st.markdown(f"**{words}**")
+                stage.picture(f"main/{name}", 240)
+    without(run, ink)
+session.keep_cookie()
+dress()

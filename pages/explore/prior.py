@@ -1,0 +1,109 @@
+"""Prior: what a deep GP believes before any data, from one layer to ten."""
+
+import streamlit as st
+
+from dgp_core.prior_view import prior_view, warped_grid
+from pages.figures.palette import DARK, LIGHT
+from pages.figures.prior import (
+    correlation_figure,
+    draws_figure,
+    information_figure,
+    slope_figure,
+    spread_figure,
+    warp_figure,
+)
+from pages.ui import session, stage
+from pages.ui.bar import dark, dress
+from pages.ui.sentences import in_words
+
+DEEPEST = 10
+MEANS = {"zero": "zero mean", "linear": "linear mean"}
+
+
+@st.cache_data(show_spinner=False, max_entries=64)
+def views(lengthscale: float, seed: int):
+    """Both priors to the deepest layer; another depth only shows another part of them."""
+    return tuple(prior_view(DEEPEST, mean, lengthscale, seed=seed) for mean in MEANS)
+
+
+@st.cache_data(show_spinner=False, max_entries=64)
+def grids(lengthscale: float, seed: int):
+    return tuple(warped_grid(DEEPEST, mean, lengthscale, seed=seed) for mean in MEANS)
+
+
+session.browser()
+session.play({})
+with in_words("The prior could not be drawn. Choose another lengthscale or seed."):
+    ink = DARK if dark() else LIGHT
+    st.title("Before any data", anchor=False)
+    st.markdown(
+        "What functions does a deep GP expect before it has seen anything? Put layer upon layer "
+        "and look. If every layer has a mean of zero, each map sends many inputs to the same "
+        "output, and what was lost never comes back: functions become flat, with sudden jumps. "
+        "With a linear mean, each layer starts from what enters it and only bends it. This is why the "
+        "paper's inner layers have one."
+    )
+    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+        depth = st.slider("Depth", 1, DEEPEST, 1, key="prior_depth", width=360)
+        lengthscale = st.select_slider(
+            "Lengthscale",
+            (0.5, 1.0, 2.0, 4.0),
+            1.0,
+            key="prior_lengthscale",
+            width=240,
+            help="How far one must go for a layer's function to change, the same in every layer.",
+        )
+        st.session_state.setdefault("prior_seed", 0)
+        if st.button("Draw again", icon=":material/casino:", key="prior_again"):
+            st.session_state.prior_seed += 1
+    seed = st.session_state.prior_seed
+    both = views(lengthscale, seed)
+    for column, view, name in zip(st.columns(2, gap="medium"), both, MEANS.values(), strict=True):
+        with column:
+            st.markdown(f"**{name.capitalize()}**, {depth} {'layer' if depth == 1 else 'layers'}")
+            stage.figure(
+                draws_figure(view, depth, ink),
+                f"Functions of a prior with {name}.",
+                f"prior_{view.mean_function}",
+            )
+    st.info(
+        "**Try this.** Move the depth from 1 to 10 and follow the thick function. With zero mean "
+        "it turns into steps; with a linear mean it keeps changing everywhere.",
+        icon=":material/touch_app:",
+    )
+    st.subheader("Why? Look at the slope", anchor=False)
+    st.markdown(
+        "The slope of a composition is the product of its layers' slopes. With zero mean each "
+        "factor is a Gaussian, often near nothing, so the logarithm of the product spreads ever "
+        "wider: almost everywhere flat, and somewhere very steep."
+    )
+    left, right = st.columns(2, gap="medium")
+    with left:
+        stage.figure(slope_figure(both, depth, ink), "The density of log |slope|.", "prior_slope")
+        stage.figure(
+            information_figure(both, ink), "Values that can be told apart, by depth.", "prior_told"
+        )
+    with right:
+        stage.figure(
+            spread_figure(both, ink), "The spread of log |slope| by depth.", "prior_spread"
+        )
+        stage.figure(
+            correlation_figure(both, depth, ink), "How alike neighbours' outputs are.", "prior_corr"
+        )
+    st.subheader("The same with two inputs", anchor=False)
+    st.markdown(
+        "A grid of two inputs, carried through the layers. With zero mean it is folded into a "
+        "thread: two inputs became one. With a linear mean it stays a sheet."
+    )
+    for column, grid, name in zip(
+        st.columns(2, gap="medium"), grids(lengthscale, seed), MEANS.values(), strict=True
+    ):
+        with column:
+            st.markdown(f"**{name.capitalize()}**")
+            stage.figure(
+                warp_figure(grid, depth, ink),
+                f"A grid after {depth} layers with {name}.",
+                f"prior_grid_{grid.mean_function}",
+            )
+session.keep_cookie()
+dress()

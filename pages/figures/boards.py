@@ -1,0 +1,355 @@
+"""From a run's moment to everything that a page shows of it: pictures, words and meters.
+
+An element is what one host of a page shows, by its name. A moment is a snapshot of the run, a frame
+of a stored film, or None before either.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dgp_core.data import Dataset
+from dgp_core.live.layer_depth import layer_history, layers_in_depth
+from dgp_core.live.mixture_view import Measure, along, calibration, mixture_at
+from dgp_core.live.run import Run, Snapshot
+from dgp_core.live.views import View1D, View2D, ViewMany, view
+from pages.figures.layers import What, history_figure, passage_figure
+from pages.figures.layers import map_figure as layer_map
+from pages.figures.mixture import (
+    cdf_figure,
+    coverage_figure,
+    disagreement_figure,
+    mixture_figure,
+    pit_figure,
+    split_figure,
+    split_words,
+    variance_figure,
+)
+from pages.figures.palette import Ink
+from pages.figures.plane import map_figure, plane_data_figure, plane_legend, warp_figure
+from pages.figures.playground import (
+    bound_figure,
+    data_figure,
+    layer_figure,
+    legend,
+    prediction_figure,
+)
+from pages.figures.table import (
+    agreement_figure,
+    calibration_figure,
+    hidden_figure,
+    outcome_figure,
+    relevance_figure,
+    response_figure,
+    table_legend,
+)
+
+Elements = dict[str, dict]
+NOTHING = np.zeros(0), np.zeros((0, 1))
+SMALL = 196
+"""Height of the pictures of the second row."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How somebody wants to see a run."""
+
+    ink: Ink
+    bands: bool = False
+    """Quantile bands instead of the density."""
+    noise: bool = True
+    """Of new points, or of the function alone; on the plane, the deviation instead of the mean."""
+    star: tuple[float, ...] = ()
+    """Where the mixture is shown; the middle of the data where there is nothing."""
+
+
+def playground(run: Run, moment: Any, look: Look) -> Elements:
+    """Both models' predictions, the bound, every layer, and the mixture at a place."""
+    if moment is None:
+        return _before(run, look)
+    seen = view(run, moment, look.noise) if isinstance(moment, Snapshot) else moment
+    record = run.record() if isinstance(moment, Snapshot) else (NOTHING, NOTHING)
+    elements = {
+        "bound": _picture(
+            bound_figure(*record, look.ink), "The bounds of both models over the steps.", look.ink
+        ),
+        "bound_words": {"text": bound_words(seen)},
+        **_kinds(seen)(run, seen, look),
+    }
+    if isinstance(moment, Snapshot):
+        elements |= mixture(run, moment, look)
+    for l, layer in enumerate(seen.layers):
+        last = l == len(seen.layers) - 1
+        kl = f", KL {layer.kl:,.1f} nats" if np.isfinite(layer.kl) else ""
+        elements[f"layer_{l}_title"] = {"text": f"**{_capital(layer.title)}**{kl}"}
+        elements[f"layer_{l}_meter"] = {
+            "value": float(np.clip(layer.departure, 0, 1)),
+            "text": meter_words(layer.departure, last),
+        }
+    return _kept(elements, run.dataset.name)
+
+
+def _kinds(seen):
+    return {View1D: _line, View2D: _plane, ViewMany: _table}[type(seen)]
+
+
+def _line(run: Run, seen: View1D, look: Look) -> Elements:
+    """One input: the whole prediction over x."""
+    L, elements = len(seen.layers), {}
+    for name, panel, words in (
+        ("deep", seen.deep, "The deep model's"),
+        ("rival", seen.rival, "The single layer's"),
+    ):
+        figure = prediction_figure(seen, panel, name == "deep", look.bands, look.ink)
+        drag = {"trace": "inducing points"} if name == "deep" else None
+        figure["layout"]["meta"] = {"click": True, "drag": drag}
+        if look.star:
+            figure["layout"]["shapes"] = [_star_line(look.star[0], look.ink)]
+        alt = f"{words} prediction at step {seen.step}, with the data."
+        elements[name] = _picture(figure, alt, look.ink)
+    for l, layer in enumerate(seen.layers):
+        figure = layer_figure(layer, seen.x_name, seen.y_name, l == 0, l == L - 1, look.ink)
+        alt = f"What {layer.title} does, and what has come out of it."
+        elements[f"layer_{l}"] = _picture(figure, alt, look.ink)
+    elements["legend"] = {"html": legend(look.ink, look.bands, seen)}
+    return elements
+
+
+def _plane(run: Run, seen: View2D, look: Look) -> Elements:
+    """Two inputs: maps, and every layer as a warped grid."""
+    elements = {}
+    for name, panel, words in (
+        ("deep", seen.deep, "The deep model's"),
+        ("rival", seen.rival, "The single layer's"),
+    ):
+        figure = map_figure(seen, panel, name == "deep", not look.noise, look.ink)
+        drag = {"trace": "inducing points", "plane": True} if name == "deep" else None
+        figure["layout"]["meta"] = {"click": True, "drag": drag}
+        shown = seen.value_name if look.noise else seen.doubt_name
+        elements[name] = _picture(figure, f"{words} map at step {seen.step}: {shown}.", look.ink)
+    for l, layer in enumerate(seen.layers):
+        figure = warp_figure(seen, layer, look.ink, SMALL)
+        alt = f"A grid of inputs, as it enters and as it leaves {layer.title}."
+        elements[f"layer_{l}"] = _picture(figure, alt, look.ink)
+    elements["legend"] = {"html": plane_legend(seen, look.ink)}
+    return elements
+
+
+def _table(run: Run, seen: ViewMany, look: Look) -> Elements:
+    """More inputs: agreement with the data, what matters, responses, calibration."""
+    ink = look.ink
+    agree = "predicted against observed" if not seen.classes else "classes, true and predicted"
+    elements = {
+        "deep": _picture(
+            agreement_figure(seen, seen.deep, True, ink), f"The deep model: {agree}.", ink
+        ),
+        "rival": _picture(
+            agreement_figure(seen, seen.rival, False, ink), f"The single layer: {agree}.", ink
+        ),
+        "relevance": _picture(
+            relevance_figure(seen, ink), "How much each input matters to both models.", ink
+        ),
+        "responses": _picture(
+            response_figure(seen, ink), "The prediction as one input at a time is varied.", ink
+        ),
+        "calibration": _picture(
+            calibration_figure(seen, ink), "How often intervals hold what they promise.", ink
+        ),
+        "legend": {"html": table_legend(seen, ink)},
+    }
+    for l, layer in enumerate(seen.layers):
+        alt = f"The rows after {layer.title}, by two directions."
+        elements[f"layer_{l}"] = _picture(hidden_figure(seen, layer, ink, SMALL), alt, ink)
+    return elements
+
+
+def mixture(run: Run, moment: Snapshot, look: Look) -> Elements:
+    """The predictive mixture at x*."""
+    x = star_row(run, look.star)
+    seen = mixture_at(run, moment, x, look.noise)
+    figure = mixture_figure(seen, look.ink, SMALL + 40)
+    alt = "The deep model's predictive mixture at x*, its Gaussian summary, and the rival's."
+    return {
+        "mixture": _picture(figure, alt, look.ink),
+        "mixture_title": {"text": f"**{_capital(star_words(run, x))}**"},
+    }
+
+
+def layers(run: Run, moment: Any, ink: Ink, chosen: int, enters: int, leaves: int) -> Elements:
+    """One layer in depth, and what all of them have become over time."""
+    if not isinstance(moment, Snapshot):
+        return {"layer_words": {"text": "The layers are shown once the run has begun."}}
+    depths = layers_in_depth(run, moment)
+    layer = depths[min(chosen, len(depths) - 1)]
+    d, p = min(enters, len(layer.names_in) - 1), min(leaves, len(layer.names_out) - 1)
+    elements = {
+        "map": _picture(layer_map(layer, ink, 320, d, p), f"The map of {layer.title}.", ink),
+        "passage": _picture(
+            passage_figure(layer, ink, 320, d, p), f"Samples through {layer.title}.", ink
+        ),
+        "layer_words": {
+            "text": f"**{_capital(layer.title)}**: KL {layer.kl:,.1f} nats. "
+            + meter_words(layer.departure, layer.last)
+        },
+    }
+    history = layer_history(run)
+    for what, words in HISTORY.items():
+        figure = history_figure(history, what, ink, 240)
+        elements[what] = _picture(figure, f"{words} of every layer over the steps.", ink)
+    seen = view(run, moment)
+    if isinstance(seen, View2D):
+        for l, panel in enumerate(seen.layers):
+            alt = f"A grid of inputs, as it enters and as it leaves {panel.title}."
+            elements[f"warp_{l}"] = _picture(warp_figure(seen, panel, ink, 300), alt, ink)
+    return _kept(elements, f"{run.dataset.name}{chosen}{d}{p}")
+
+
+HISTORY: dict[What, str] = {
+    "lengthscales": "Lengthscales",
+    "deviation": "The kernel's deviation",
+    "noise": "Noise",
+    "departure": "The distance from its mean function",
+    "kl": "KL",
+}
+
+
+def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
+    """The mixture at x*, its parts, and where along the inputs the two models disagree."""
+    if not isinstance(moment, Snapshot):
+        return {"mixture_title": {"text": "The mixture is shown once the run has begun."}}
+    ink, x = look.ink, star_row(run, look.star)
+    seen = mixture_at(run, moment, x, look.noise)
+    all_along = along(run, moment, look.noise)
+    if all_along.wasserstein is None:
+        measure = "total_variation"
+    differ = disagreement_figure(all_along, measure, ink)
+    differ["layout"]["meta"] = {"click": True}
+    varies = variance_figure(all_along, ink)
+    varies["layout"]["meta"] = {"click": True}
+    most = all_along.rows[all_along.most(measure)]
+    apart = (
+        "The two distributions are the same"
+        if run.model.layers == 1
+        else (f"They differ by {seen.total_variation:.0%} on the probability of some event")
+    )
+    return _kept(
+        {
+            "mixture": _picture(mixture_figure(seen, ink, 360), "The mixture at x*.", ink),
+            "cdf": _picture(cdf_figure(seen, ink, 360), "Cumulative distributions at x*.", ink),
+            "split": _picture(split_figure(seen, ink), "The variance at x*, by its source.", ink),
+            "differ": _picture(differ, "How far the models are apart, over the inputs.", ink),
+            "varies": _picture(varies, "The variance and its sources, over the inputs.", ink),
+            "mixture_title": {"text": f"**{_capital(star_words(run, x))}.** {apart}."},
+            "split_words": {"text": split_words(seen.deep.split)},
+            "most": {"text": f"They are farthest apart at {_place(run, most)}."},
+        },
+        f"{run.dataset.name}{look.star}",
+    )
+
+
+def honesty(run: Run, moment: Any, held_out: Dataset, ink: Ink) -> Elements:
+    """PIT and coverage of both models on rows that they have not seen."""
+    if not isinstance(moment, Snapshot):
+        return {}
+    check = calibration(run, moment, held_out)
+    return _kept(
+        {
+            "pit": _picture(pit_figure(check, ink), "PIT histograms of both models.", ink),
+            "coverage": _picture(coverage_figure(check, ink), "Coverage of both models.", ink),
+        },
+        run.dataset.name,
+    )
+
+
+def _place(run: Run, x: np.ndarray) -> str:
+    names = run.dataset.input_names
+    shown = [f"{name} = {value:.3g}" for name, value in zip(names, x, strict=True)][:4]
+    return ", ".join(shown) + (", …" if len(x) > 4 else "")
+
+
+def _kept(elements: Elements, name: str) -> Elements:
+    """Zoom and pan survive as long as the picture is of the same thing."""
+    for element in elements.values():
+        if "figure" in element:
+            element["figure"]["layout"]["uirevision"] = name
+    return elements
+
+
+def star_row(run: Run, star: tuple[float, ...]) -> np.ndarray:
+    """The inputs at which the mixture is shown: those that were chosen, else the data's middle."""
+    x = np.median(run.dataset.X, 0)
+    if len(star) <= len(x):
+        x[: len(star)] = star
+    return x
+
+
+def star_words(run: Run, x: np.ndarray) -> str:
+    """Where that is."""
+    names = run.dataset.input_names
+    if len(x) > 2:
+        return "the mixture at the median row"
+    places = ", ".join(f"{name} = {value:.3g}" for name, value in zip(names, x, strict=True))
+    return f"the mixture at {places}"
+
+
+def _before(run: Run, look: Look) -> Elements:
+    """The data alone, until the start values are there."""
+    data, ink = run.dataset, look.ink
+    X, y = data.X[:, run.scaler.kept], data.Y[:, 0]
+    names = [n for n, kept in zip(data.input_names, run.scaler.kept, strict=True) if kept]
+    if X.shape[1] == 1:
+        figure = data_figure(X[:, 0], y, names[0], data.output_names[0], ink, classes=data.classes)
+    elif X.shape[1] == 2:
+        figure = plane_data_figure(X, y, tuple(names), data.output_names[0], data.classes, ink)
+    else:
+        figure = outcome_figure(y, data.output_names[0], data.classes, ink)
+    alt = "The data, before any model has seen them."
+    return {
+        "deep": _picture(figure, alt, ink),
+        "rival": _picture(figure, alt, ink),
+        "bound": _picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
+        "bound_words": {"text": "The bound is known after the first step."},
+    }
+
+
+def bound_words(seen: Any) -> str:
+    """The newest bound of each model as the sum that it is."""
+
+    def words(name, panel):
+        kl = sum(panel.kl)
+        text = f"{name} **{panel.bound:,.0f}** = fit {panel.fit:,.0f} − KL {kl:,.0f}"
+        return text.replace("-", "−")
+
+    if not np.isfinite(seen.deep.bound):
+        return "The bound is known after the first step."
+    if len(seen.layers) == 1:
+        return words("One layer", seen.deep) + "."
+    return words("Deep", seen.deep) + "; " + words("single", seen.rival) + "."
+
+
+def meter_words(departure: float, last: bool) -> str:
+    """How far a layer is from its mean function, in words."""
+    if last:
+        return "How on is it? Wholly: the last layer makes the prediction."
+    on = f"How on is it? {departure:.0%}"
+    if departure < 0.05:
+        return f"{on}: off, it hands on what enters."
+    if departure < 0.25:
+        return f"{on}: it bends what enters a little."
+    if departure < 0.6:
+        return f"{on}: it stretches and squeezes what enters."
+    return f"{on}: it makes a new space of what enters."
+
+
+def _picture(figure: dict, alt: str, ink: Ink) -> dict:
+    return {"figure": figure, "alt": alt, "paper": ink.paper}
+
+
+def _star_line(x: float, ink: Ink) -> dict:
+    line = {"color": ink.text, "width": 1, "dash": "dot"}
+    return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line}
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

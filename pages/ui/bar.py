@@ -1,0 +1,114 @@
+"""What the pages about a run share: the bar that drives it, its line of words, and their dress."""
+
+import streamlit as st
+
+from dgp_core.live.run import Run
+from pages.ui import session, share, stage
+from pages.ui.choices import SPEEDS
+
+# Room for the pictures, as the page's own margins are made for text; and nothing fades between
+# two of them.
+STYLE = """<style>
+[data-testid=stMainBlockContainer] { padding: 0.9rem 2rem 3rem; }
+[data-testid=stSidebarHeader] { height: 2.5rem; margin-bottom: 0; }
+[data-testid=stSidebarUserContent] { padding-top: 0; }
+.st-key-stage, .st-key-cookie { position: absolute; }
+[data-stale=true] { opacity: 1 !important; transition: none !important; }
+@media (max-width: 640px) {
+  [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
+}
+</style>"""
+PROJECTOR = "<style>html { font-size: 20px; } [data-testid=stSidebar] { display: none; }</style>"
+
+
+def dark() -> bool:
+    """Whether this browser shows the night's colours."""
+    return st.context.theme.type == "dark"
+
+
+def dress() -> None:
+    """The page's margins, and large type where a link asks for it."""
+    st.html(STYLE + (PROJECTOR if session.manner().projector else ""))
+
+
+def state_line() -> None:
+    """What the run is doing, in numbers and in words."""
+    with st.container(horizontal=True, gap="small", key="state"):
+        stage.words("main/numbers", 20)
+        stage.words("main/state", 20)
+
+
+def intro(title: str, run_id: str, words: str) -> None:
+    """The head of a page that looks at the playground's run in another way."""
+    st.title(title, anchor=False)
+    st.markdown(words)
+    st.caption(
+        f"This is the run of your playground: {session.choices_in_words(run_id)} "
+        "Settings are changed there."
+    )
+
+
+def bar(run: Run, mine: bool) -> None:
+    """Play, step, reset: for whoever controls the run; others may start their own."""
+    over = run.status in ("finished", "failed")
+    moving = run.playing and not over
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="bar"):
+        if not mine:
+            st.button(
+                "Start my own",
+                type="primary",
+                icon=":material/add:",
+                on_click=session.start_my_own,
+                key="own",
+                help="A run with the same settings, which you control.",
+            )
+            share.panel(run, mine)
+            return
+        st.button(
+            "Pause" if moving else "Play",
+            type="primary",
+            icon=":material/pause:" if moving else ":material/play_arrow:",
+            on_click=session.wish,
+            args=("pause" if moving else "play",),
+            key="pause" if moving else "play",
+            shortcut="Space",
+            disabled=over,
+            help="Trains both models, or holds them still.",
+        )
+        st.button(
+            "Step",
+            icon=":material/skip_next:",
+            on_click=session.wish,
+            args=("step",),
+            key="step",
+            shortcut="Right",
+            disabled=over,
+            help="One gradient step of both models, then a pause.",
+        )
+        st.button(
+            "Reset",
+            icon=":material/replay:",
+            on_click=session.wish,
+            args=("reset",),
+            key="reset",
+            help="Back to the start of the same seed: the same run follows.",
+        )
+        st.button(
+            "New seed",
+            icon=":material/casino:",
+            on_click=session.new_seed,
+            key="seed",
+            help=f"Other start values and other noise, on the same data. This is seed "
+            f"{run.train.seed}.",
+        )
+        st.segmented_control(
+            "Speed",
+            tuple(SPEEDS),
+            format_func=lambda word: "Full" if word == "full" else f"{word}/s",
+            key="choose_speed",
+            on_change=session.new_speed,
+            required=True,
+            label_visibility="collapsed",
+            help="Steps a second; slow motion shows what a single step does.",
+        )
+        share.panel(run, mine)

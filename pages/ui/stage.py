@@ -1,0 +1,134 @@
+"""Hosts on a page: pictures, words, meters and the history slider, and the socket that feeds them.
+
+Plotly.react draws a figure anew only where it changed, so zoom, pan and hover survive. Plotly's own
+JavaScript comes out of the installed plotly package and is served from `static/`, as is stage.js:
+a page asks no other server for anything.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import orjson
+import plotly
+from streamlit.components.v2 import component
+
+STATIC = Path(__file__).parents[2] / "static"
+
+CSS = """
+.stage-frame { position: relative; }
+.stage-host { width: 100%; overflow: hidden; }
+.stage-host .main-svg { border-radius: 0; }
+.stage-host.stage-grip, .stage-host.stage-grip .nsewdrag { cursor: grab !important; }
+.stage-host[data-kind=words] { font-size: 0.875rem; line-height: 1.45; overflow: visible;
+  font-variant-numeric: tabular-nums; color: var(--st-text-color); }
+.stage-host[data-kind=meter] { font-size: 0.8rem; color: var(--st-text-color); }
+.stage-meter-track { height: 6px; border-radius: 3px; margin-top: 4px;
+  background: color-mix(in srgb, var(--st-text-color) 15%, transparent); }
+.stage-meter-track > div { height: 100%; border-radius: 3px; background: var(--st-primary-color); }
+.stage-host[data-kind=timeline] { display: flex; align-items: center; gap: 0.75rem;
+  font-size: 0.8rem; font-variant-numeric: tabular-nums; color: var(--st-text-color); }
+.stage-host[data-kind=timeline] input { flex: 1; min-width: 0; height: 1.5rem;
+  accent-color: var(--st-primary-color); }
+.stage-host[data-kind=timeline] button, .stage-menu button { font: inherit; cursor: pointer;
+  color: var(--st-text-color); background: var(--st-secondary-background-color);
+  border: 1px solid var(--st-border-color); border-radius: 0.3rem; padding: 0.1rem 0.5rem; }
+.stage-host[data-kind=timeline] button[hidden] { display: none; }
+.stage-menu { position: absolute; top: 2px; right: 2px; font-size: 0.75rem; z-index: 2; }
+.stage-menu summary { list-style: none; cursor: pointer; width: 1.5rem; height: 1.5rem;
+  text-align: center; line-height: 1.5rem; border-radius: 0.3rem; opacity: 0.35;
+  color: var(--st-text-color); margin-left: auto; }
+.stage-menu summary:hover, .stage-menu summary:focus-visible, .stage-menu[open] summary {
+  opacity: 1; background: var(--st-secondary-background-color); }
+.stage-menu summary::-webkit-details-marker { display: none; }
+"""
+
+JS = """
+export default async function (component) {
+  const { mount } = await import(new URL("app/static/STAGE", document.baseURI));
+  return mount(component);
+}
+"""
+
+
+@cache
+def library() -> str:
+    """Where the plotly package's own JavaScript is served; puts it there first."""
+    name = f"plotly-{plotly.__version__}.min.js"
+    with as_file(files("plotly") / "package_data" / "plotly.min.js") as source:
+        _provide(source, STATIC / name)
+    return f"app/static/{name}"
+
+
+def stage_script() -> str:
+    """The served name of stage.js, another one for other contents."""
+    source = Path(__file__).with_name("stage.js")
+    name = f"stage-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.js"
+    _provide(source, STATIC / name)
+    return name
+
+
+def _provide(source: Path, target: Path) -> None:
+    if not target.exists() or target.stat().st_size != source.stat().st_size:
+        STATIC.mkdir(exist_ok=True)
+        part = target.with_suffix(".part")
+        shutil.copyfile(source, part)
+        part.replace(target)
+
+
+_host = component(
+    "stage_host",
+    html='<div class="stage-host"></div>',
+    css=CSS,
+    js=JS.replace("STAGE", stage_script()),
+    isolate_styles=False,
+)
+
+
+def connection(
+    token: str,
+    phase: str,
+    on_click: Callable[[], Any],
+    key: str = "stage",
+) -> Any:
+    """Opens the socket; a click in a picture, or another phase, runs the page's script again."""
+    return _host(
+        key=key,
+        data={"kind": "connection", "token": token, "phase": phase, "library": library()},
+        on_click_change=on_click,
+        on_phase_change=lambda: None,
+    )
+
+
+def picture(name: str, height: int) -> None:
+    """A live picture, such as `main/deep`."""
+    _host(
+        key=f"stage_{name}",
+        data={"kind": "picture", "name": name, "height": height, "library": library()},
+    )
+
+
+def words(name: str, height: int = 0) -> None:
+    """A live line of words."""
+    _host(key=f"stage_{name}", data={"kind": "words", "name": name, "height": height})
+
+
+def meter(name: str) -> None:
+    """A live share from 0 to 1 with its words."""
+    _host(key=f"stage_{name}", data={"kind": "meter", "name": name})
+
+
+def timeline(name: str = "main/timeline") -> None:
+    """The history slider of everything that is live on the page."""
+    _host(key=f"stage_{name}", data={"kind": "timeline", "name": name})
+
+
+def figure(figure: dict, alt: str, key: str) -> None:
+    """A picture that the page's script made itself, drawn in place of what the key showed."""
+    content = orjson.dumps(figure, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    data = {"kind": "figure", "figure": content, "alt": alt, "name": key, "library": library()}
+    _host(key=key, data=data)

@@ -1,0 +1,173 @@
+"""Frames: painted once for all, only what is new is sent, and only a run's owner moves anything."""
+
+import json
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dgp_core.data import Dataset
+from dgp_core.live.run import Run, Snapshot
+from dgp_core.model import ModelSpec
+from dgp_core.train import TrainSpec
+from pages.ui.server import FILM_SECONDS, Scene, Server, same_origin
+
+MODEL = ModelSpec(layers=2, inducing=8)
+TRAIN = TrainSpec(steps=1_000_000, minibatch=None, decay=False)
+
+
+def data() -> Dataset:
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(-2, 2, (40, 1)), 0)
+    return Dataset("step", X, np.sign(X), ("x",), ("y",))
+
+
+def until(condition, seconds: float = 120.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the condition never came true"
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def server():
+    own = Server()
+    yield own
+    own.stop()
+
+
+@pytest.fixture(scope="module")
+def run_id(server) -> str:
+    run_id, _ = server.workshop.start(data(), MODEL, TRAIN, owner="me")
+    until(lambda: server.workshop.watch(run_id).latest is not None)
+    server.workshop.control(run_id, "me").pause()
+    until(lambda: not server.workshop.watch(run_id).wants_turn(time.monotonic()))
+    return run_id
+
+
+def counting(painted: list):
+    def paint(run, moment):
+        painted.append(moment)
+        return {"deep": {"text": f"{moment.step} of {run.dataset.name}"}}
+
+    return paint
+
+
+def said(server, viewer) -> dict[str, dict]:
+    return {name: json.loads(part) for name, part in server.elements(viewer).items()}
+
+
+def test_a_moment_is_painted_once_for_everybody_in_one_style(server, run_id):
+    painted = []
+    scene = Scene(run_id, counting(painted), ("plain",))
+    for token in ("a", "b", "c"):
+        viewer = server.viewer(token, "me")
+        viewer.scenes = {"main": scene}
+        assert "of step" in said(server, viewer)["main/deep"]["text"]
+    assert len(painted) == 1
+    viewer.scenes = {"main": Scene(run_id, counting(painted), ("other",))}
+    server.elements(viewer)
+    assert len(painted) == 2
+
+
+def test_a_frame_says_what_the_run_does_and_the_history_can_be_held(server, run_id):
+    run = server.workshop.control(run_id, "me")
+    run.step(5)
+    server.workshop.wake()
+    until(lambda: run.latest.step >= 5 and len(run.history()) > 1)
+    viewer = server.viewer("holder", "me")
+    viewer.scenes = {"main": Scene(run_id, counting([]), ("held",))}
+    now = said(server, viewer)
+    assert now["main/state"]["phase"] == "paused" and "Paused" in now["main/state"]["text"]
+    assert now["main/timeline"]["live"]
+    before = server.signature(viewer)
+    server.hear(viewer, {"at": 0.0})
+    assert server.signature(viewer) != before
+    held = said(server, viewer)
+    assert held["main/deep"]["text"].startswith("0 of") and not held["main/timeline"]["live"]
+    server.hear(viewer, {"at": None})
+    assert said(server, viewer)["main/timeline"]["live"]
+
+
+@pytest.mark.parametrize("wrong", [{"at": "x"}, {"at": 7}, {"at": True}, {"move": 3}, {"move": {}}])
+def test_nonsense_from_a_socket_changes_nothing(server, run_id, wrong):
+    viewer = server.viewer("nonsense", "me")
+    viewer.scenes = {"main": Scene(run_id, counting([]), ("nonsense",))}
+    before = said(server, viewer)
+    server.hear(viewer, wrong)
+    assert said(server, viewer) == before
+
+
+def test_only_the_owner_moves_an_inducing_point(server, run_id):
+    run = server.workshop.watch(run_id)
+    move = {"move": {"name": "main/deep", "index": 2, "x": 1.25, "y": 0.0}}
+    for owner, moved in (("somebody else", False), ("me", True)):
+        viewer = server.viewer(f"mover {owner}", owner)
+        viewer.scenes = {"main": Scene(run_id, counting([]), ("move",))}
+        before = run.latest
+        server.hear(viewer, move)
+        if moved:
+            until(lambda before=before: run.latest is not before)
+        scaler = run.scaler
+        there = run.latest.deep.layers[0].inducing[2, 0] * scaler.x_scale[0] + scaler.x_mean[0]
+        assert (abs(there - 1.25) < 1e-9) == moved
+
+
+def test_a_film_plays_until_the_run_is_compiled(server, monkeypatch):
+    film = (SimpleNamespace(step=0), SimpleNamespace(step=7))
+    run = Run(data(), MODEL, TRAIN)
+    viewer = server.viewer("early", "me")
+    scene, clock = Scene("x", counting([]), (), film), [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    assert server._moment(viewer, "main", scene, run).step == 0
+    clock[0] += 1.1 * FILM_SECONDS
+    assert server._moment(viewer, "main", scene, run).step == 7
+    clock[0] += 100
+    assert server._moment(viewer, "main", scene, run).step == 7
+
+
+def test_a_painter_that_fails_is_a_sentence_and_the_run_goes_on(server, run_id):
+    def paint(run, moment):
+        raise RuntimeError("secret detail")
+
+    viewer = server.viewer("unlucky", "me")
+    viewer.scenes = {"main": Scene(run_id, paint, ("fails",))}
+    text = json.dumps(said(server, viewer))
+    assert "secret detail" not in text and "could not be drawn" in text
+    assert isinstance(server.workshop.watch(run_id).latest, Snapshot)
+
+
+def test_a_run_that_is_over_is_said(server):
+    viewer = server.viewer("late", "me")
+    viewer.scenes = {"main": Scene("no such run", counting([]), ())}
+    assert said(server, viewer)["main/state"]["phase"] == "gone"
+
+
+@pytest.mark.parametrize(
+    ("headers", "ours"),
+    [
+        ({"origin": "http://lab.example:8501", "host": "lab.example:8501"}, True),
+        (
+            {"origin": "https://lab.example", "host": "inner", "x-forwarded-host": "lab.example"},
+            True,
+        ),
+        ({"origin": "http://evil.example", "host": "lab.example:8501"}, False),
+        ({"host": "lab.example:8501"}, False),
+        ({"origin": "null", "host": "lab.example"}, False),
+    ],
+)
+def test_only_this_servers_own_pages_are_sent_frames(headers, ours):
+    assert same_origin(SimpleNamespace(headers=headers)) is ours
+
+
+def test_more_runs_mean_fewer_frames_of_each(server):
+    server._cost = 0.05
+    viewers = [server.viewer(f"class {i}", "me") for i in range(20)]
+    for i, viewer in enumerate(viewers):
+        viewer.scenes = {"main": Scene(f"run {i}", counting([]), ())}
+        viewer.sockets = 1
+    assert server.pause_between() == pytest.approx(20 * 0.05 / 0.5)
+    for viewer in viewers:
+        viewer.sockets = 0
+    assert server.pause_between() == pytest.approx(0.1)
