@@ -17,11 +17,18 @@ from dgp_core.layers import inducing_gram
 from dgp_core.live import views_1d
 from dgp_core.live.gallery import Gallery
 from dgp_core.live.run import Run
-from dgp_core.live.views import has_view_1d, view_1d
+from dgp_core.live.views import ClassPanel, has_view_1d, view_1d
 from dgp_core.live.views_1d import LEVELS
 from dgp_core.mixture import Mixture
 from dgp_core.model import JITTER, ModelSpec
-from dgp_core.predict import _draw_layer, layer_views, predict_latent, predict_observed
+from dgp_core.predict import (
+    _draw_layer,
+    class_probabilities,
+    layer_views,
+    log_density,
+    predict_latent,
+    predict_observed,
+)
 from dgp_core.train import TrainSpec
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -281,3 +288,50 @@ def test_a_moment_whose_covariance_needs_more_jitter_is_drawn_all_the_same(run):
     snapshot = replace(run.latest, deep=replace(deep, layers=(*deep.layers[:-1], lost)))
     with pytest.raises(ValueError, match="cannot be drawn"):
         view_1d(run, snapshot)
+
+
+def test_several_classes_have_a_probability_each():
+    x = np.linspace(10, 50, 60)[:, None]
+    Y = np.digitize(x, [20.0, 40.0]).astype(float)
+    data = Dataset("steps", x, Y, ("t",), ("y",), "multiclass", classes=("a", "b", "c"))
+    run = trained(Run(data, ModelSpec(layers=1, inducing=9, likelihood="robust_max"), TRAIN), 60)
+    view = view_1d(run, run.latest)
+    assert isinstance(view.deep, ClassPanel) and view.classes == ("a", "b", "c")
+    X = run.scaler.inputs(view.x[:, None])
+    latent = predict_latent(run.latest.deep, X, jax.random.key(0), 1)
+    expected = class_probabilities(run.latest.deep, latent).T
+    assert np.abs(view.deep.probabilities - expected).max() < 0.03
+    np.testing.assert_allclose(view.deep.probabilities.sum(0), 1.0, atol=1e-5)
+
+
+def test_students_noise_is_part_of_the_density(run):
+    """Against the likelihood's own predictive density, cell by cell."""
+    spec = ModelSpec(layers=1, inducing=12, likelihood="student_t")
+    run = trained(Run(curve(), spec, TRAIN), 60)
+    view = view_1d(run, run.latest)
+    assert view.noise_included
+    X = run.scaler.inputs(np.stack([np.full(120, 7.0), view.x], 1))
+    latent = predict_latent(run.latest.deep, X, jax.random.key(0), 1)
+    step = np.diff(view.deep.density_y)[0]
+    for h in (20, 32, 44):
+        inside = view.deep.density_y[h] + np.linspace(-0.5, 0.5, 41) * step
+        y = [run.scaler.outputs(np.full((120, 1), value)) for value in inside]
+        exact = np.mean([np.exp(log_density(run.latest.deep, latent, one)) for one in y], 0)
+        exact /= run.scaler.y_scale[0]
+        np.testing.assert_allclose(view.deep.density[h], exact, atol=0.02 * exact.max())
+
+
+def test_without_noise_the_density_is_of_the_function_alone(run, view):
+    bare = view_1d(run, run.latest, noise=False)
+    assert not bare.noise_included
+    np.testing.assert_array_equal(bare.deep.mean, view.deep.mean)
+    assert (np.diff(bare.rival.quantiles[[0, 3]], axis=0) > 0).all()
+    latent = predict_latent(
+        run.latest.rival,
+        run.scaler.inputs(np.stack([np.full(120, 7.0), view.x], 1)),
+        jax.random.key(0),
+        1,
+    ).affine(run.scaler.y_scale, run.scaler.y_mean)
+    np.testing.assert_allclose(
+        bare.rival.quantiles, latent.quantile(np.array(LEVELS))[:, :, 0], rtol=1e-8
+    )
