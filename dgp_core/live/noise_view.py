@@ -171,14 +171,13 @@ def _rows_around(X: np.ndarray, row: int) -> tuple[np.ndarray, int]:
 def _marginals(model: DeepGP, X, draws, jitter):
     """Mean and deviation of every layer (S, N, P) on each path."""
     factors = factorise_all(model, jitter)
-    S = len(draws[0]) if draws else 1
-    layers = [[] for _ in model.layers]
-    for s in range(S):
-        eps = [draw[s] for draw in draws]
-        for l, q in enumerate(propagate(factors, X, eps, model.concatenate)):
-            layers[l].append((q.mean, jnp.sqrt(q.variance)))
-    stacked = [tuple(jnp.stack(part) for part in zip(*pairs, strict=True)) for pairs in layers]
-    return stacked, all_finite(stacked)
+
+    def path(draws):
+        marginals = propagate(factors, X, draws, model.concatenate)
+        return [(q.mean, jnp.sqrt(q.variance)) for q in marginals]
+
+    one = [(mean[None], sd[None]) for mean, sd in path([])] if not draws else lax.map(path, draws)
+    return one, all_finite(one)
 
 
 def _noise_view(run: "Run", snapshot: "Snapshot", seed: int) -> NoiseView:

@@ -16,12 +16,15 @@ from pages.figures.layers import (
     without_figure,
 )
 from pages.figures.palette import DARK, LIGHT
+from tests.core.conftest import quick_compilation  # noqa: F401
 from tests.core.test_mixture_view import curve, moment
 from tests.pages.test_figures_mixture import checked, titles, values
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 
 @pytest.fixture(scope="module")
-def two():
+def two(quick_compilation):  # noqa: F811
     run, snapshot = moment(curve(), ModelSpec(layers=2, inducing=7))
     run._history = [snapshot, replace(snapshot, step=90)]
     return run, snapshot
@@ -56,16 +59,37 @@ def test_samples_enter_and_leave(two):
     assert figure["layout"]["yaxis2"]["title"]["text"] == "leaves: output 1 of layer 1"
 
 
-def test_with_more_inputs_a_map_says_where_the_others_are():
-    run, snapshot = moment(curve(n_inputs=2), ModelSpec(layers=2, inducing=5, widths=2))
-    first, _ = layers_in_depth(run, snapshot, n_grid=20)
-    figure = map_figure(first, LIGHT, input_index=1, output_index=1)
-    assert titles(figure)[0] == "enters: t1 (other inputs at their middle)"
+def test_with_more_inputs_a_map_says_where_the_others_are(two):
+    first, _ = layers_in_depth(*two)
+
+    def twice(a: np.ndarray, axis: int) -> np.ndarray:
+        return np.concatenate([a, 2 * a], axis)
+
+    wide = replace(
+        first,
+        x=None,
+        names_in=("t0", "t1"),
+        names_out=("a", "b"),
+        entering=twice(first.entering, 2),
+        leaving=twice(first.leaving, 2),
+        map_x=twice(first.map_x, 0),
+        map_mean=twice(twice(first.map_mean, 0), 2),
+        map_sd=twice(twice(first.map_sd, 0), 2),
+        inducing=twice(first.inducing, 1),
+        u_mean=twice(first.u_mean, 1),
+        u_sd=twice(first.u_sd, 1),
+    )
+    figure = map_figure(wide, LIGHT, input_index=1, output_index=1)
+    assert titles(figure) == ("enters: t1 (other inputs at their middle)", "leaves: b")
     trace = checked(figure)["mean of the map"]
-    np.testing.assert_allclose(values(trace["y"]), first.map_mean[1, :, 1], rtol=1e-5, atol=1e-6)
-    dots = checked(passage_figure(first, LIGHT, input_index=1))
-    assert len(dots) == 1 and "rows of the data" in next(iter(dots))
-    answer = without_layers(run, snapshot)
+    np.testing.assert_allclose(values(trace["x"]), 2 * first.map_x[0], rtol=1e-6)
+    np.testing.assert_allclose(
+        values(trace["y"]), 4 * first.map_mean[0, :, 0], rtol=1e-5, atol=1e-6
+    )
+    (dots,) = checked(passage_figure(wide, LIGHT, input_index=1)).values()
+    assert "rows of the data" in dots["name"] and dots["mode"] == "markers"
+    np.testing.assert_allclose(values(dots["x"]), 2 * first.entering.ravel(), rtol=1e-6)
+    answer = replace(without_layers(*two), x=None)
     empty = without_figure(answer, 0, LIGHT)
     assert not empty["data"] and "one input" in empty["layout"]["annotations"][0]["text"]
 

@@ -13,12 +13,15 @@ from pages.figures.randomness import (
     gradient_noise_figure,
     share_figure,
 )
+from tests.core.conftest import quick_compilation  # noqa: F401
 from tests.core.test_mixture_view import curve, moment
 from tests.pages.test_figures_mixture import checked, titles, values
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 
 @pytest.fixture(scope="module")
-def noisy():
+def noisy(quick_compilation):  # noqa: F811
     return moment(curve(), ModelSpec(layers=2, inducing=5))
 
 
