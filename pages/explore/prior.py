@@ -40,8 +40,8 @@ with in_words("The prior could not be drawn. Choose another lengthscale or seed.
         "What functions does a deep GP expect before it has seen anything? Put layer upon layer "
         "and look. If every layer has a mean of zero, each map sends many inputs to the same "
         "output, and what was lost never comes back: functions become flat, with sudden jumps. "
-        "With a linear mean, each layer starts from what enters it and only bends it. This is why the "
-        "paper's inner layers have one."
+        "With a linear mean, each layer starts from what enters it and only bends it. This is why "
+        "the paper's inner layers have one."
     )
     with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
         depth = st.slider("Depth", 1, DEEPEST, 1, key="prior_depth", width=360)

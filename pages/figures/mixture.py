@@ -12,13 +12,13 @@ from dgp_core.live.mixture_view import (
     VarianceSplit,
 )
 from dgp_core.plain import plain
-from pages.figures.marks import band, base_layout, frame, labelled_axis, line, lines, typed
+from pages.figures.marks import band, base_layout, frame, labelled_axis, line, typed
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.table import MODELS
 
 MEASURES = {
-    "total_variation": "total variation (0: the same, 1: nothing in common)",
-    "wasserstein": "Wasserstein distance, in units of",
+    "total_variation": "total variation (0 to 1)",
+    "wasserstein": "Wasserstein, in units of",
 }
 """What a measure's axis says; the second needs y's name."""
 
@@ -52,13 +52,13 @@ def mixture_figure(view: MixtureView, ink: Ink, height: int = 360) -> dict:
     words = f"{S} components of weight 1/{S}, drawn {taller} times as tall"
     traces = [
         {
-            **lines(view.y, taller * share),
+            **_outlines(view.y, taller * share),
             "name": words if S > 1 else "one component",
             "line": {"color": tint(DRAW, 0.6), "width": 1},
         },
         *_pair(view, "density", y),
         {
-            **line(typed(view.y), typed(view.deep.summary)),
+            **_curve(view, view.deep.summary),
             "name": "Gaussian of the same mean and deviation",
             "line": {"color": tint(DEEP, 0.75), "width": 1.6, "dash": "dot"},
             "hovertemplate": "Gaussian summary %{y:.3g} at %{x:.4g}<extra></extra>",
@@ -80,7 +80,7 @@ def cdf_figure(view: MixtureView, ink: Ink, height: int = 280) -> dict:
     if view.deep.summary_cdf is not None:
         traces.append(
             {
-                **line(typed(view.y), typed(view.deep.summary_cdf)),
+                **_curve(view, view.deep.summary_cdf),
                 "name": "Gaussian of the same mean and deviation",
                 "line": {"color": tint(DEEP, 0.75), "width": 1.6, "dash": "dot"},
                 "hovertemplate": "Gaussian summary %{y:.3g} at %{x:.4g}<extra></extra>",
@@ -114,7 +114,13 @@ def split_figure(view: MixtureView, ink: Ink, height: int = 170) -> dict:
                 "text": shares,
                 "marker": {
                     "color": [tint(DEEP, opacity), tint(SINGLE, opacity)],
-                    "pattern": {"shape": pattern, "fgcolor": ink.text, "size": 6, "solidity": 0.2},
+                    "pattern": {
+                        "shape": pattern,
+                        "fillmode": "overlay",
+                        "fgcolor": ink.text,
+                        "size": 6,
+                        "solidity": 0.2,
+                    },
                 },
                 "hovertemplate": "%{y}: " + words + " %{x:.3g} (%{text})<extra></extra>",
             }
@@ -179,10 +185,18 @@ def variance_figure(along: Along, ink: Ink, height: int = 260) -> dict:
         order, x, words = np.arange(len(along.x)), along.x, None
         layout["xaxis"] = labelled_axis(ink, plain(along.x_name), range=[x[0], x[-1]])
     traces, base = [], np.zeros(len(x))
-    for field, name, pattern, opacity in reversed(PARTS):  # noise lies at the bottom
+    most = max(float(along.deep.total.max()), float(np.median(along.rival.total)))
+    layout["yaxis"]["range"] = [0.0, 1.15 * most]  # a rival that is far wider leaves the picture
+    for field, name, shape, opacity in reversed(PARTS):  # noise lies at the bottom
         part = getattr(along.deep, field)[order]
         shade = band(x, base, base + part, name, tint(DEEP, opacity))
-        shade["fillpattern"] = {"shape": pattern, "fgcolor": tint(DEEP, 0.9), "solidity": 0.2}
+        pattern = {
+            "shape": shape,
+            "fillmode": "overlay",
+            "fgcolor": tint(DEEP, 0.9),
+            "solidity": 0.2,
+        }
+        shade["fillpattern"] = pattern
         traces.append(shade)
         base = base + part
     for name, split, colour, dash in (
@@ -287,7 +301,7 @@ def _bar(name: str, colour: str, ink: Ink) -> dict:
     """The rival's bars are hatched as well as orange."""
     if name == "deep":
         return {"color": colour}
-    hatch = {"shape": "/", "fgcolor": ink.paper, "size": 6, "solidity": 0.3}
+    hatch = {"shape": "/", "fillmode": "overlay", "fgcolor": ink.paper, "size": 6, "solidity": 0.3}
     return {"color": colour, "pattern": hatch}
 
 
@@ -334,6 +348,30 @@ def _last_bar(view: MixtureView) -> int:
     return int(min(np.searchsorted(both, 0.998), len(view.y) - 1, MOST_BARS - 1))
 
 
+MOST_PLACES = 500
+"""Points along a curve over y."""
+
+OUTLINE = 48
+"""Points along one component."""
+
+
+def _curve(view: MixtureView, values: np.ndarray) -> dict:
+    """A curve over y, thinned: places lie close together where there is mass, and stay so."""
+    places = np.unique(np.linspace(0, len(view.y) - 1, MOST_PLACES).astype(int))
+    return line(typed(view.y[places]), typed(values[places]))
+
+
+def _outlines(y: np.ndarray, curves: np.ndarray) -> dict:
+    """Many narrow curves (S, H) as one trace, each only where it can be seen."""
+    xs, ys = [], []
+    for curve in curves:
+        seen = np.flatnonzero(curve > 2e-3 * curve.max())
+        places = seen[np.unique(np.linspace(0, len(seen) - 1, OUTLINE).astype(int))]
+        xs += [y[places], [np.nan]]
+        ys += [curve[places], [np.nan]]
+    return line(typed(np.concatenate(xs)), typed(np.concatenate(ys))) | {"hoverinfo": "skip"}
+
+
 def _stretch(view: MixtureView) -> list[float]:
     """The run's own stretch of y, cut to where either model has some probability."""
     if view.kind == "bars":
@@ -355,7 +393,7 @@ def _pair(view: MixtureView, field: str, y: str) -> list[dict]:
     for (name, colour, dash), side in zip(MODELS, (view.deep, view.rival), strict=True):
         traces.append(
             {
-                **line(typed(view.y), typed(getattr(side, field))),
+                **_curve(view, getattr(side, field)),
                 "name": {"deep": "deep: the mixture"}.get(name, name),
                 "line": {"color": colour, "width": 3 if name == "deep" else 2, "dash": dash},
                 "hovertemplate": name + " %{y:.3g} at " + y + " = %{x:.4g}<extra></extra>",
