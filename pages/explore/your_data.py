@@ -40,7 +40,7 @@ from pages.ui.server import Scene
 PATIENCE = 2.0  # seconds between two looks at a trial
 MOST_SLIDERS = 30
 STYLE = """<style>
-[data-testid=stMainBlockContainer] { max-width: 76rem; padding-left: 2rem; padding-right: 2rem; }
+[data-testid=stMainBlockContainer] { max-width: 76rem; padding: 4.2rem 2rem 3rem; }
 [data-testid=stMainBlockContainer] p, [data-testid=stMainBlockContainer] li { max-width: 46rem; }
 .st-key-verdict p { font-size: 1.4rem; line-height: 1.4; font-weight: 600; max-width: 54rem; }
 .st-key-verdict { border-left: 4px solid var(--st-primary-color); padding-left: 1rem; }
@@ -62,13 +62,26 @@ def ink():
 
 
 def show_rows(prepared: Prepared) -> None:
-    """What there is to learn from."""
+    """What is left of the rows, and what there is to learn from."""
+    words, rows = st.columns((5, 7), gap="large")
+    with words:
+        st.markdown("**What became of the rows.** " + safe(prepared.report[0]))
+        st.markdown("\n".join(f"- {safe(line)}" for line in prepared.report[1:6]))
+        if len(prepared.report) > 6:
+            with st.expander("Every column that was left out"):
+                st.text("\n".join(prepared.report[6:]))
+    with rows:
+        _rows_picture(prepared)
+
+
+def _rows_picture(prepared: Prepared) -> None:
     data = prepared.dataset
     picture = once(
         "picture", (prepared, ink()), lambda: rows_figure(data, None, ink()).to_plotly_json()
     )
     st.markdown("**What there is to learn from.** " + _shape(prepared))
-    picture["layout"]["height"] = 300
+    picture["layout"] |= {"height": 260, "margin": {"l": 50, "r": 10, "t": 10, "b": 45}}
+    picture["layout"]["font"]["size"] = 12
     stage.figure(picture, "The rows of these data.", "your_rows")
 
 
@@ -89,6 +102,7 @@ def fit(prepared: Prepared) -> None:
     """One button; and until then, what it will do and how long that takes."""
     kept = memory()
     st.header("2 · Fit", anchor="fit")
+    words = st.container()
     plan, folds = bring.chosen_plan(prepared)
     brought = kept.brought
     assert brought is not None
@@ -105,7 +119,7 @@ def fit(prepared: Prepared) -> None:
         if folds
         else f"one row in ten, which the models do not see ({len(prepared.dataset) // 10:,} rows)"
     )
-    st.markdown(
+    words.markdown(
         f"**The plan.** {plan.sentence} Beside it train its single-layer rival, the straight line"
         + (" and, if rows are few, the exact GP" if prepared.dataset.task == "regression" else "")
         + f". They are judged by {judged}. **It takes {duration(estimate_plan(plan, folds))}** on "
@@ -173,6 +187,18 @@ def progress(fitted: Fitted) -> None:
             st.caption(f"So far: {so_far.sentence}")
 
     look()
+    if trial.status == "finished" and not fitted.folds and bring.can_fold(fitted.prepared):
+        with st.container(horizontal=True, vertical_alignment="center", key="surer"):
+            st.button(
+                "Make the verdict surer",
+                icon=":material/autorenew:",
+                key="cross_validate",
+                on_click=surer,
+                args=(fitted,),
+                help="Fits both models five times more, each time without another fifth of rows.",
+            )
+            takes = duration(estimate_plan(fitted.plan, 5))
+            st.caption(f"Five folds more, so that every row is held out once: {takes}.")
     if not fitted.over:
         paused = trial.status == "paused"
         st.button(
@@ -185,6 +211,12 @@ def progress(fitted: Fitted) -> None:
             else "Holds the models still; what the main one has learnt so far is judged meanwhile.",
         )
         st.caption("You may look at other pages: half a minute later it pauses, until you return.")
+
+
+def surer(fitted: Fitted) -> None:
+    """Folds after all, once the main fit is over."""
+    fitted.trial.cross_validate(5)
+    fitted.folds = 5
 
 
 def pictures(fitted: Fitted) -> None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from datasets.catalogue import entry
 from dgp_core.live.trial import FEWEST_FOLDS, MOST_FOLD_CELLS, MOST_FOLDS
-from dgp_core.plan import Plan, plan_for
+from dgp_core.plan import Plan, estimate_plan, plan_for
 from dgp_core.table import Prepared, TableError
 from pages.ui import desk
 from pages.ui.desk import held, memory, once, safe
@@ -33,6 +33,8 @@ TASKS = {
 MISSING = {"drop": "Leave such rows out", "fill": "Fill them and mark it"}
 TRANSFORMS = {"none": "As it is", "log": "Its logarithm"}
 KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic")
+LONG_SECONDS = 300.0
+"""Folds that would take longer are not proposed: they can be added once the main fit is over."""
 STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 
 
@@ -179,7 +181,7 @@ def decide_columns() -> None:
             "Why": st.column_config.TextColumn(width="large"),
             "Missing": st.column_config.NumberColumn(format="localized", width="small"),
             "Spread": st.column_config.BarChartColumn(
-                help="How its values are spread; of words, the commonest first."
+                y_min=0, help="How its values are spread; of words, the commonest first."
             ),
         },
         alt="What each column of the file became, and why.",
@@ -280,14 +282,16 @@ def choose_target() -> Prepared | None:
     except TableError as error:
         st.error(safe(error), icon=":material/error:")
         return None
-    st.markdown(" ".join(safe(line) for line in prepared.report[:4]))
-    if len(prepared.report) > 4:
-        with st.expander("Every column that was left out"):
-            st.text("\n".join(prepared.report[4:]))
     return prepared
 
 
 # 2. The plan.
+
+
+def can_fold(prepared: Prepared) -> bool:
+    """Whether folds can be made of these rows."""
+    data = prepared.dataset
+    return data.X.size <= MOST_FOLD_CELLS and len(data) >= FEWEST_FOLDS
 
 
 def chosen_plan(prepared: Prepared) -> tuple[Plan, int]:
@@ -295,8 +299,8 @@ def chosen_plan(prepared: Prepared) -> tuple[Plan, int]:
     data = prepared.dataset
     plan = plan_for(data)
     most = max(1, int(0.9 * len(data)))
-    can_fold = data.X.size <= MOST_FOLD_CELLS and len(data) >= FEWEST_FOLDS
-    offered = [0, *(k for k in (3, 5, 10, MOST_FOLDS) if k <= len(data))] if can_fold else [0]
+    offered = [0, *(k for k in (3, 5, 10, MOST_FOLDS) if k <= len(data))]
+    offered = offered if can_fold(prepared) else [0]
     with st.expander("Change the plan", icon=":material/tune:"):
         one, two, three = st.columns(3, gap="medium")
         with one:
@@ -331,7 +335,8 @@ def chosen_plan(prepared: Prepared) -> tuple[Plan, int]:
                 help="Gradient steps. Rates fall towards the last one.",
             )
         with three:
-            first = plan.folds if plan.folds in offered else 0
+            wait = estimate_plan(plan, plan.folds)
+            first = plan.folds if plan.folds in offered and wait < LONG_SECONDS else 0
             folds = (
                 st.select_slider(
                     "Folds",
