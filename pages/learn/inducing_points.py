@@ -1,0 +1,256 @@
+"""Lesson 2: the sparse GP, whose memory is a handful of inducing points."""
+
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from datasets import catalogue
+from dgp_core.by_hand import (
+    MOST_INDUCING,
+    Placement,
+    Settings,
+    exact_by_hand,
+    place_inducing,
+    sparse_by_hand,
+)
+from pages.figures.lessons_a import live, sparse_figure, tightening_figure
+from pages.figures.palette import DARK, LIGHT
+from pages.ui import stage
+from pages.ui.choices import Choices
+from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+
+KERNEL = Settings(deviation=45.0, lengthscale=5.0, noise=23.0)
+"""Near what the exact GP likes best on these data."""
+PLACEMENTS = {"evenly": "Evenly", "random": "At random", "crowded": "All on the left"}
+
+ink = DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def crash() -> tuple[np.ndarray, np.ndarray, tuple[str, str]]:
+    """The motorcycle data about their mean, and the names of their columns."""
+    data = catalogue.load("motorcycle")
+    names = data.input_names[0], f"{data.output_names[0]}, less its mean"
+    return data.X[:, 0], data.Y[:, 0] - data.Y[:, 0].mean(), names
+
+
+@st.cache_data(show_spinner=False)
+def exact():
+    x, y, _ = crash()
+    return exact_by_hand(x, y, KERNEL)
+
+
+@st.cache_data(show_spinner=False)
+def sparse(placement: Placement):
+    """The sparse GP with 1, 2, … inducing points."""
+    x, y, _ = crash()
+    return [
+        sparse_by_hand(x, y, place_inducing(x, M, placement), KERNEL, exact().x)
+        for M in range(1, MOST_INDUCING + 1)
+    ]
+
+
+def by_hand() -> None:
+    """The sparse GP over the exact one, and its bound below the evidence."""
+    left, right = st.columns(2, gap="medium")
+    M = left.slider(
+        "Inducing points M",
+        1,
+        MOST_INDUCING,
+        5,
+        key="sparse_m",
+        help="How many values u = f(Z) the model may remember.",
+    )
+    placement = right.segmented_control(
+        "Where Z lies",
+        list(PLACEMENTS),
+        default="evenly",
+        format_func=PLACEMENTS.__getitem__,
+        key="sparse_placement",
+        required=True,
+    )
+    x, y, names = crash()
+    models = sparse(placement)
+    chosen, bounds = models[M - 1], np.array([model.bound for model in models])
+    wide, narrow = st.columns([3, 2], gap="medium")
+    with wide:
+        alt = f"The sparse GP of {M} inducing points over the exact GP, with the data."
+        stage.figure(sparse_figure(x, y, names, exact(), chosen, ink), alt, "sparse_picture")
+    with narrow:
+        alt = "The bound by the number of inducing points, below the exact evidence."
+        figure = tightening_figure(bounds, exact().evidence, M, ink)
+        stage.figure(figure, alt, "tightening_picture")
+    gap = exact().evidence - chosen.bound
+    st.markdown(
+        f"With {M} inducing point{'' if M == 1 else 's'}, the bound lies **{gap:,.2f} nats** below "
+        "the exact evidence."
+    )
+
+
+LESSON = Lesson(
+    number=2,
+    title="Sparse: inducing points",
+    summary="Remember a function by a few of its values, and know what that costs.",
+    minutes=20,
+    parts=(
+        Words(
+            "An exact GP remembers every row it has seen. That is its strength and its price: "
+            "$N$ rows cost $N^3$ operations. But look at a smooth curve. A few of its values tell "
+            "you nearly all of it; you can fill in the rest by eye. A sparse GP does just that. It "
+            "keeps $M$ values $u = f(Z)$ at $M$ [inducing inputs](glossary#inducing-points) $Z$, "
+            "and fills in the rest with the kernel.\n\n"
+            "Below are 133 measurements of a rider's head in a motorcycle crash. The dashed lines "
+            "are the exact GP. The blue one remembers only the triangles."
+        ),
+        Picture(
+            by_hand,
+            "Left: data, the exact GP's ± 2σ (dashed), the sparse GP's mean and ± 2σ (blue). Each "
+            "triangle is an inducing input z with its bar, q(u) ± 2σ. Right: the bound as M "
+            "grows, below the exact evidence; what lies far below is cut off.",
+        ),
+        Try(
+            "With **Evenly**, slide M slowly from 5 to 20, and read the line below the pictures.",
+            "At 5 the bound is more than 100 nats below the evidence, and the blue curve cuts "
+            "corners. At 10 less than 3 nats are missing, at 20 less than 0.05, and the blue shade "
+            "fills the dashed lines. 133 rows are remembered by 20 values, at no loss you could "
+            "measure.",
+        ),
+        Words(
+            "## What q(u) is\n\n"
+            "The model does not know the values u exactly. It holds a belief about them, a "
+            "Gaussian [q(u)](glossary#q-u) with a mean $m$ and a covariance $S$. These are free "
+            "numbers, learned like weights. The bars in the picture are their marginals. Between "
+            "the inducing inputs the prior does the work: *given* u, it knows how f goes on."
+        ),
+        Equation(
+            r"q(f, u) = p(f \mid u)\; q(u), \qquad q(u) = \mathcal{N}(u \mid m, S)",
+            "The approximation keeps the prior's conditional and replaces only the belief about u.",
+        ),
+        Equation(
+            r"\begin{aligned} \tilde\mu(x) &= m(x) + \alpha(x)^\top (m - m(Z)), \\ "
+            r"\tilde\Sigma(x, x') &= k(x, x') - \alpha(x)^\top \big(k(Z, Z) - S\big)\, \alpha(x'), "
+            r"\qquad \alpha(x) = k(Z, Z)^{-1} k(Z, x) \end{aligned}",
+            "What this says of f anywhere. The prior's variance, less what knowing u would remove, "
+            "plus what is still uncertain about u. Only an M × M matrix is inverted.",
+        ),
+        Words(
+            "## The bound\n\n"
+            "How good is such a summary? We would like the "
+            "[evidence](glossary#evidence), but it needs the big matrix. There is something "
+            "cheaper that never lies above it: the "
+            "[evidence lower bound](glossary#elbo), or simply *the bound*. It goes up when q(u) "
+            "explains the data, and down when q(u) strays from the prior. Whatever raises it "
+            "brings the sparse GP nearer to the exact one; the gap is exactly the "
+            "[KL divergence](glossary#kl-divergence) between the two posteriors."
+        ),
+        Equation(
+            r"\mathcal{L} = \sum_{i=1}^N \mathbb{E}_{q(f_i)}\big[\log p(y_i \mid f_i)\big] "
+            r"- \mathrm{KL}\big[q(u)\,\|\,p(u)\big] \;\le\; \log p(y)",
+            "A sum over rows: this is what later allows minibatches. Lesson 5 takes it apart.",
+        ),
+        Try(
+            "Set M to 12 and go through the three placements of Z.",
+            "Evenly, less than 1 nat is missing; at random, more than 10, since chance leaves "
+            "holes. All on the left, more than 100 nats are missing: right of the last triangle "
+            "the model is back at its prior, however many points it has elsewhere.",
+        ),
+        Words(
+            "## Let it learn\n\n"
+            "Nobody wants to place Z by hand. In the model below, Z, q(u), the kernel and the "
+            "noise all climb the bound together, by gradients. The triangles on the axis are its "
+            "inducing inputs. You can also take one and drag it."
+        ),
+        Live(
+            name="drag",
+            choices=Choices(data="motorcycle", layers=1, inducing=10),
+            paint=partial(live, ink=ink),
+            style=(ink,),
+            hosts=(
+                (("state", 0, ""),),
+                (("deep", 285, "A sparse GP that learns"), ("bound", 285, "Its bound")),
+                (("bound_words", 0, ""),),
+            ),
+            says="Shade: where new points are expected. Triangles: inducing inputs; drag one. "
+            "Numbers are in standard units, so they differ from those above.",
+            controls=("inducing",),
+        ),
+        Try(
+            "Let it train to about step 2,000 and press **Pause**. Drag one of the triangles near "
+            "the steep fall, at 15 to 20 ms, to the far right. Then press **Play**.",
+            "The bound falls at once by more than 20 nats, although nothing else has changed: the "
+            "values u that were learned for one place now stand at another. Within 200 steps "
+            "most of the fall is won back.",
+        ),
+        Question(
+            "Why can a bound with 30 inducing points still be far below the evidence?",
+            (
+                (
+                    "Because 30 is too few for 133 rows.",
+                    False,
+                    "With Z spread evenly, 12 are enough here. How many are needed depends on how "
+                    "wiggly the function is, not on how many rows there are.",
+                ),
+                (
+                    "Because they may all lie where they are not needed.",
+                    True,
+                    "Inducing points know only what is within a lengthscale or two of them. Thirty "
+                    "on the left say nothing about the right.",
+                ),
+                (
+                    "Because more parameters overfit.",
+                    False,
+                    "Z and q(u) are parameters of the *approximation*, not of the model. More of "
+                    "them bring it nearer to the exact posterior, never past it.",
+                ),
+            ),
+        ),
+        Question(
+            "You halve the lengthscale of the data: everything varies twice as fast. How many "
+            "inducing points do you need now?",
+            (
+                (
+                    "About twice as many.",
+                    True,
+                    "What counts is how many lengthscales the data span. On one input it doubles; "
+                    "on D inputs it grows like 2 to the power D, which is why inputs with many "
+                    "dimensions are hard.",
+                ),
+                (
+                    "As many as before, placed better.",
+                    False,
+                    "Better placement helps only until every stretch of the input has a neighbour.",
+                ),
+                (
+                    "Four times as many.",
+                    False,
+                    "That would be so on two inputs. On one, it doubles.",
+                ),
+            ),
+        ),
+        Question(
+            "What happens to q(u) at an inducing point where there are no data at all?",
+            (
+                (
+                    "Its bar shrinks to nothing, as it has nothing to do.",
+                    False,
+                    "A bar of no width would claim that the value is known exactly. That is the "
+                    "strongest claim of all.",
+                ),
+                (
+                    "It goes back to the prior p(u).",
+                    True,
+                    "The fit does not depend on it there, so only the KL pulls, and it pulls "
+                    "towards the prior: mean zero, full width.",
+                ),
+                (
+                    "It copies its neighbour.",
+                    False,
+                    "Within a lengthscale it will lean towards its neighbour, by the kernel. "
+                    "Farther away it knows nothing, and says so.",
+                ),
+            ),
+        ),
+    ),
+)
+
+show(LESSON)

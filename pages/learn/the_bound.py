@@ -1,0 +1,207 @@
+"""Lesson 5: fit against KL, and layers that switch themselves off."""
+
+from functools import partial
+
+import streamlit as st
+
+from datasets.starts import film
+from dgp_core.by_hand import bound_by_hand
+from pages.figures.lessons_a import belief_figure, live, sum_figure
+from pages.figures.palette import DARK, LIGHT
+from pages.ui import stage
+from pages.ui.choices import Choices
+from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+
+SEEN, NOISE = 1.5, 0.5
+
+ink = DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def by_hand() -> None:
+    """One unknown, one observation, and a belief that a person sets."""
+    left, right = st.columns(2, gap="medium")
+    mean = left.slider("Mean m of q(u)", -2.0, 3.0, 0.0, 0.05, key="belief_mean")
+    sd = right.slider("Deviation s of q(u)", 0.05, 2.0, 1.0, 0.05, key="belief_sd")
+    parts = bound_by_hand(SEEN, NOISE, mean, sd)
+    wide, narrow = st.columns([3, 2], gap="medium")
+    with wide:
+        alt = "The prior, the exact posterior and your q(u), with the one observation."
+        figure = belief_figure(SEEN, NOISE, mean, sd, parts, ink)
+        stage.figure(figure, alt, "belief_picture")
+    with narrow:
+        alt = "Fit, KL and bound of your q(u), beside the log evidence."
+        stage.figure(sum_figure(parts, ink), alt, "sum_picture")
+    text = f"bound **{parts.bound:.2f}** = fit {parts.fit:.2f} − KL {parts.kl:.2f}"
+    gap = parts.evidence - parts.bound
+    st.markdown(f"{text.replace('-', '−')}; **{gap:.2f}** nats below the log evidence.")
+
+
+LESSON = Lesson(
+    number=5,
+    title="The bound: fit against KL",
+    summary="One number trains everything. Its two halves pull in opposite directions.",
+    minutes=20,
+    parts=(
+        Words(
+            "Everything that a deep GP learns, it learns by climbing one number: the "
+            "[evidence lower bound](glossary#elbo). It is a difference. The *fit* says how well "
+            "the model's belief explains the data. The [KL](glossary#kl-divergence) says how far "
+            "this belief has moved from the prior, and is taken off as a price. First by hand, "
+            "with the smallest model there is: one unknown u with prior N(0, 1), seen once, with "
+            "noise, as y = 1.5. The belief q(u) is yours."
+        ),
+        Picture(
+            by_hand,
+            "Left: prior (dotted), exact posterior (dashed), your q(u) (solid), and y with its "
+            "noise, σ = 0.5. Right: fit and KL make the bound; the dashed line is the log "
+            "evidence, which it cannot pass.",
+        ),
+        Try(
+            "Set m to 1.5 and s to 0.05: believe what you saw, and be sure of it. Then find the m "
+            "and s with the highest bound.",
+            "Certainty fits best, but costs 3.6 nats of KL, and the bound stays almost 2 nats "
+            "below the evidence. The best belief is the exact posterior, m = 1.2 and s = 0.45: "
+            "there the bound touches the evidence. It lies between what was seen and what was "
+            "believed before.",
+        ),
+        Words(
+            "The gap between bound and evidence is itself a KL, from your q(u) to the exact "
+            "posterior. So climbing the bound does two things at once. It moves q towards the "
+            "posterior, and it lets us compare kernels and noises as if we knew the evidence."
+        ),
+        Equation(
+            r"\log p(y) = \underbrace{\mathbb{E}_{q(u)}[\log p(y \mid u)] - "
+            r"\mathrm{KL}[q(u)\,\|\,p(u)]}_{\text{bound}} + \mathrm{KL}[q(u)\,\|\,p(u \mid y)]",
+            "The last term is never negative, so the bound is one. The left side does not depend "
+            "on q: raising the bound must lower that last term.",
+        ),
+        Words(
+            "## The same, with layers\n\n"
+            "A deep GP has inducing points in every layer, and so a KL for every layer. There is "
+            "one fit, at the top, and each layer pays for its own opinions."
+        ),
+        Equation(
+            r"\mathcal{L} = \sum_{i=1}^{N} \mathbb{E}_{q(f_i^L)}\big[\log p(y_i \mid f_i^L)\big] "
+            r"- \sum_{l=1}^{L} \mathrm{KL}\big[q(U^l)\,\|\,p(U^l; Z^{l-1})\big]",
+            "The bound of the paper. Its first sum goes over rows, its second over layers.",
+        ),
+        Words(
+            "Below, a model of two layers learns data that are nearly a straight line. Look at the "
+            "coloured bands: each is the KL of one layer, taken off the fit (dashed). What remains "
+            "is the bound (solid)."
+        ),
+        Live(
+            name="parts",
+            choices=Choices(data="nearly_linear"),
+            paint=partial(live, ink=ink),
+            style=(ink,),
+            hosts=(
+                (("state", 0, ""),),
+                (("deep", 285, "What it predicts"), ("parts", 285, "Fit, less KL, is the bound")),
+                (("bound_words", 0, ""),),
+                (("layers_words", 0, ""),),
+            ),
+            says="Right: from the fit (dashed) down to the bound (solid), a band for the KL of "
+            "each layer. Below: how far each inner layer is from its mean function.",
+            controls=("data", "layers"),
+            offers={"data": ("nearly_linear", "step"), "layers": (1, 2, 3, 4)},
+            film=tuple(film("nearly_linear")),
+        ),
+        Try(
+            "Let the nearly straight data train to step 3,000, and watch the band of layer 1.",
+            "At step 500 the first layer still costs several nats. Then it finds that its bending "
+            "is not worth the price: its KL falls below 1 nat, its meter says it is off, and it "
+            "hands on what enters. The deep model's bound comes within 2 nats of the single "
+            "layer's.",
+        ),
+        Words(
+            "## Layers that switch off\n\n"
+            "Nobody told the model to be shallow. With the linear mean of lesson 4, a layer whose "
+            "q(U) equals its prior pays nothing; and once its kernel's variance has shrunk, it does "
+            "nothing but pass its input on. If "
+            "bending does not raise the fit by more than it costs, the bound is highest with the "
+            "layer off. This is why depth is safe here: a model that is deeper than the data need "
+            "becomes a shallower one by itself."
+        ),
+        Try(
+            "Switch the data to **the step** and wait for step 3,000 again.",
+            "Now the first layer keeps more than 10 nats of KL, and gladly pays: the fit rises by "
+            "far more. It stays on, and the bound ends more than 50 nats above the single layer's.",
+        ),
+        Try(
+            "Go back to the nearly straight data, and set the depth to 4.",
+            "All three inner layers switch off, one like another, and the bound is again about "
+            "that of the single layer. It takes a little longer: there is more to switch off.",
+        ),
+        Question(
+            "The KL of a layer is exactly zero. What do you know about it?",
+            (
+                (
+                    "Its q(U) is its prior: it has learned nothing from the data.",
+                    True,
+                    "KL is zero only if both are equal. With a linear mean such a layer passes "
+                    "its input on, blurred by its prior; training then shrinks its kernel's "
+                    "variance until the blur is gone too.",
+                ),
+                (
+                    "It fits perfectly.",
+                    False,
+                    "KL says nothing about the fit. It is the price of an opinion, and here none "
+                    "was bought.",
+                ),
+                (
+                    "Its q(U) has no variance.",
+                    False,
+                    "A belief without variance is the most expensive of all: its KL is infinite.",
+                ),
+            ),
+        ),
+        Question(
+            "You double the data, drawn from the same source. What happens to fit and KL?",
+            (
+                (
+                    "Both double.",
+                    False,
+                    "The fit is a sum over rows, the KL is not: there are as many inducing points "
+                    "as before.",
+                ),
+                (
+                    "The fit counts about twice as much; the KL grows a little.",
+                    True,
+                    "More rows can pay for more opinion. That is how evidence overrules the prior, "
+                    "and why a layer that is off on few rows may switch on with many.",
+                ),
+                (
+                    "The KL is halved, because the model is surer.",
+                    False,
+                    "Being surer means a narrower q(U), farther from the prior. That costs more "
+                    "KL, not less.",
+                ),
+            ),
+        ),
+        Question(
+            "A deeper model has a lower bound than a shallow one on the same data. Must it predict "
+            "worse?",
+            (
+                (
+                    "Yes: the bound is the evidence.",
+                    False,
+                    "It is only a lower bound, and the gap may be larger for the deeper model.",
+                ),
+                (
+                    "No: bounds with different gaps cannot settle it. Held-out data can.",
+                    True,
+                    "The bound is a good guide while you train one model. Between models, score "
+                    "rows that neither has seen, as lesson 8 does.",
+                ),
+                (
+                    "No: bounds of different models have different units.",
+                    False,
+                    "Both are log probabilities of the same data, in nats. The trouble is the gap.",
+                ),
+            ),
+        ),
+    ),
+)
+
+show(LESSON)

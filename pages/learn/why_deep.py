@@ -1,0 +1,225 @@
+"""Lesson 3: what one stationary kernel cannot do, and what composition adds."""
+
+from functools import partial
+
+import streamlit as st
+
+from datasets.starts import film
+from dgp_core.by_hand import composition
+from pages.figures.lessons_a import composition_figure, live
+from pages.figures.palette import DARK, LIGHT
+from pages.ui import stage
+from pages.ui.choices import Choices
+from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+
+FIRST = {"linear": "x + g(x)", "zero": "g(x)"}
+
+ink = DARK if st.context.theme.type == "dark" else LIGHT
+memory = st.session_state
+memory.setdefault("compose_first", 0)
+memory.setdefault("compose_second", 0)
+
+
+def another(layer: str) -> None:
+    memory[f"compose_{layer}"] += 1
+
+
+def by_hand() -> None:
+    """Draw a first layer, draw a second, and see what they make together."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        for layer, name in (("first", "Draw another f¹"), ("second", "Draw another f²")):
+            st.button(
+                name,
+                icon=":material/casino:",
+                on_click=another,
+                args=(layer,),
+                key=f"redraw_{layer}",
+            )
+    left, right = st.columns(2, gap="medium")
+    mean = left.segmented_control(
+        "First layer",
+        list(FIRST),
+        default="linear",
+        format_func=FIRST.__getitem__,
+        key="compose_mean",
+        required=True,
+        help="With the linear mean function, the layer bends x; with a mean of zero, it replaces "
+        "it. Lesson 4 is about that.",
+    )
+    follow = right.slider(
+        "Follow one input x",
+        -2.0,
+        2.0,
+        -1.0,
+        0.05,
+        key="compose_follow",
+        help="The orange diamond: from x to h in the first picture, from h to f in the second.",
+    )
+    drawn = composition(memory.compose_first, memory.compose_second, mean)
+    alt = "A first layer, a second layer, and the second after the first; one input is followed."
+    figure = composition_figure(drawn, follow, FIRST[mean], ink)
+    stage.figure(figure, alt, "compose_picture")
+
+
+LESSON = Lesson(
+    number=3,
+    title="Why deep?",
+    summary="One kernel has one idea of smoothness. Two layers can have many.",
+    minutes=20,
+    parts=(
+        Words(
+            "A GP with a [stationary kernel](glossary#stationary-kernel) believes the same thing "
+            "everywhere: its functions are as smooth on the left as on the right. Real functions "
+            "often are not. They jump, they rest, they start to wiggle. Below, two models learn "
+            "the same step at the same time. On the right a single GP, on the left a "
+            "[deep GP](glossary#deep-gaussian-process) of two layers."
+        ),
+        Live(
+            name="race",
+            choices=Choices(),
+            paint=partial(live, ink=ink),
+            style=(ink,),
+            hosts=(
+                (("state", 0, ""),),
+                (("deep", 285, "Two layers"), ("rival", 285, "One layer")),
+                (("bound_words", 0, ""),),
+            ),
+            says="Shade: where new points are expected. Thick: the mean. Thin: functions drawn "
+            "from the model. Triangles: inducing inputs.",
+            controls=("data",),
+            offers={"data": ("step", "ramp")},
+            film=tuple(film("step")),
+        ),
+        Words(
+            "## Where one kernel fails\n\n"
+            "Look at the single layer beside the jump. To be steep in the middle it needs a short "
+            "lengthscale. But a short lengthscale holds everywhere, so it also expects wiggles on "
+            "the flat parts, and its shade must be wide enough to excuse them. A long lengthscale "
+            "would be right on the flat parts and wrong at the jump. There is no good choice: the "
+            "kernel has one number for two jobs."
+        ),
+        Try(
+            "Stay with the step and let both models train to step 3,000. Compare the two bounds in "
+            "the line below the pictures.",
+            "The deep model's bound ends more than 50 nats above that of the single layer. Its "
+            "functions are flat, then steep, then flat, and its shade hugs the data on both sides.",
+        ),
+        Try(
+            "Choose the other data set, which is calm on the left and wiggles on the right. Be "
+            "patient: watch it to step 6,000.",
+            "The single layer calls the wiggles noise, and stays there: its shade is one broad "
+            "band. The deep model does so too at first. Then its first layer finds out that the "
+            "right half must be stretched, the wiggles appear, and its bound rises more than "
+            "50 nats above the other.",
+        ),
+        Words(
+            "## Composition by hand\n\n"
+            "How do two smooth layers make something that is not? The first layer takes $x$ to a "
+            "new place $h = f^1(x)$. The second is a function of that place. Where the first is "
+            "steep, neighbouring inputs are pulled far apart, and the second layer has room to "
+            "change a lot between them. Where the first is flat, they arrive together, and "
+            "nothing that the second layer does can part them again. Both layers below are drawn "
+            "from the *same* smooth kernel. What they make together is not."
+        ),
+        Picture(
+            by_hand,
+            "Left: a draw of the first layer. Middle: a draw of the second. Right: the second "
+            "after the first. The diamond is one input on its way.",
+        ),
+        Try(
+            "Move **Follow one input** from left to right, and watch the diamond in the middle "
+            "picture. Then press **Draw another f¹** and do it again.",
+            "Where the left curve is steep, the diamond runs through the middle picture; where it "
+            "is flat, the diamond rests; where it turns, the diamond goes back the way it came, "
+            "and the right curve repeats itself as in a mirror. The slope on the right is always "
+            "the product of the two others.",
+        ),
+        Equation(
+            r"f(x) = f^L\big(f^{L-1}(\cdots f^1(x))\big), \qquad "
+            r"\frac{\mathrm{d} f}{\mathrm{d} x} = \prod_{l=1}^{L} \frac{\mathrm{d} f^l}"
+            r"{\mathrm{d} f^{l-1}}",
+            "A composition, and the chain rule: slopes multiply. A product of moderate slopes can "
+            "be very steep here and nearly zero there.",
+        ),
+        Equation(
+            r"p\big(Y, \{F^l, U^l\}_{l=1}^L\big) = \prod_{i=1}^N p(y_i \mid f_i^L) \; "
+            r"\prod_{l=1}^L p(F^l \mid U^l; F^{l-1}, Z^{l-1})\, p(U^l; Z^{l-1})",
+            "The whole model, with $F^0 = X$: each layer is a GP whose inputs are the outputs of "
+            "the one below, and each has its own inducing points.",
+        ),
+        Words(
+            "A deep GP is thus *not* a GP. Draw many functions from it, look at two inputs, and "
+            "the values there are not jointly Gaussian. This is its gain: it may believe in jumps "
+            "and in changing smoothness. It is also its price: the tidy formulas of lesson 1 are "
+            "gone, and we shall need samples."
+        ),
+        Question(
+            "Could the single layer learn the step if it had a hundred times more inducing points?",
+            (
+                (
+                    "Yes: it would only need enough of them beside the jump.",
+                    False,
+                    "Inducing points bring the sparse GP nearer to the exact GP of the same "
+                    "kernel. Here the exact GP itself is not good at steps.",
+                ),
+                (
+                    "No: they make the approximation better, not the prior.",
+                    True,
+                    "The trouble is what the kernel believes. No number of inducing points changes "
+                    "a belief in one smoothness everywhere.",
+                ),
+                (
+                    "Yes, with smaller steps of the optimiser.",
+                    False,
+                    "It would arrive at the same place, more slowly.",
+                ),
+            ),
+        ),
+        Question(
+            "The first layer is exactly flat between x = 0 and x = 1. What does the whole model do "
+            "there?",
+            (
+                (
+                    "It is flat too, whatever the second layer is.",
+                    True,
+                    "All these inputs arrive at the same h, and a function has one value there. "
+                    "What one layer has merged, no later one can part. Lesson 4 shows what this "
+                    "does to deep models.",
+                ),
+                (
+                    "Whatever the second layer makes of it.",
+                    False,
+                    "The second layer sees only h, and h is the same for all of them.",
+                ),
+                (
+                    "It is flat only if the second layer is flat too.",
+                    False,
+                    "Slopes multiply. Zero times anything is zero.",
+                ),
+            ),
+        ),
+        Question(
+            "If both layers were linear, what would depth add?",
+            (
+                (
+                    "Nothing: a line of a line is a line.",
+                    True,
+                    "Depth pays only through bending. A layer that does not bend only passes "
+                    "things on, and a good method should notice. Lesson 5 shows that it does.",
+                ),
+                (
+                    "Steeper lines than one layer could have.",
+                    False,
+                    "One line can be as steep as you like.",
+                ),
+                (
+                    "A curve with one bend for each layer.",
+                    False,
+                    "Lines do not bend, however many you put in a row.",
+                ),
+            ),
+        ),
+    ),
+)
+
+show(LESSON)

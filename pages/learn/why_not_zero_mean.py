@@ -1,0 +1,240 @@
+"""Lesson 4: deep priors of zero mean forget their input, and the linear mean that cures them."""
+
+from functools import partial
+
+import streamlit as st
+
+from dgp_core.prior_view import MOST_LAYERS, prior_view
+from pages.figures.lessons_a import live
+from pages.figures.palette import DARK, LIGHT
+from pages.figures.prior import draws_figure, information_figure, slope_figure
+from pages.ui import stage
+from pages.ui.choices import Choices
+from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+
+ink = DARK if st.context.theme.type == "dark" else LIGHT
+memory = st.session_state
+memory.setdefault("prior_seed", 0)
+
+
+def redraw() -> None:
+    memory.prior_seed += 1
+
+
+def both_priors():
+    return tuple(
+        prior_view(MOST_LAYERS, mean, seed=memory.prior_seed) for mean in ("zero", "linear")
+    )
+
+
+def draws() -> None:
+    """The same draws with more and more layers, with and without a linear mean."""
+    left, right = st.columns([4, 1], gap="medium", vertical_alignment="bottom")
+    depth = left.slider(
+        "Layers",
+        1,
+        MOST_LAYERS,
+        1,
+        key="prior_depth",
+        help="The layers below stay as they are; each step adds one more on top.",
+    )
+    right.button("Draw others", icon=":material/casino:", on_click=redraw, key="prior_redraw")
+    for column, seen, words in zip(
+        st.columns(2, gap="medium"),
+        both_priors(),
+        ("Mean of zero: each layer replaces x", "Linear mean: each layer bends x"),
+        strict=True,
+    ):
+        with column, st.container(gap="xsmall"):
+            st.markdown(f"**{words}**")
+            alt = f"Functions of a prior of {depth} layers. {words}."
+            stage.figure(draws_figure(seen, depth, ink, 300), alt, f"prior_{seen.mean_function}")
+
+
+def forgotten() -> None:
+    """What is left of the input, by depth; and the slopes at the chosen depth."""
+    seen = both_priors()
+    left, right = st.columns(2, gap="medium")
+    with left, st.container(gap="xsmall"):
+        st.markdown("**What can still be told apart**")
+        alt = "Values of f that can be told apart, by the number of layers, for both priors."
+        stage.figure(information_figure(seen, ink, 280), alt, "prior_information")
+    with right, st.container(gap="xsmall"):
+        depth = memory.get("prior_depth", 1)
+        st.markdown(f"**Slopes at {'1 layer' if depth == 1 else f'{depth} layers'}**")
+        alt = f"The density of the logarithm of the slope, at {depth} layers, for both priors."
+        stage.figure(slope_figure(seen, depth, ink, 280), alt, "prior_slopes")
+
+
+LESSON = Lesson(
+    number=4,
+    title="Why not zero mean?",
+    summary="Stack layers carelessly, and the model forgets its input before it has seen data.",
+    minutes=15,
+    parts=(
+        Words(
+            "In lesson 1 the [mean function](glossary#mean-function) was zero, and nobody missed "
+            "anything. So why not stack such layers? Slide the number of layers up, and watch the "
+            "thick function on the left."
+        ),
+        Picture(
+            draws,
+            "Functions drawn from two deep priors, before any data. The layers are the same draws "
+            "on both sides; on the right, each inner layer adds its input to what it draws.",
+        ),
+        Try(
+            "Slide **Layers** from 1 to 10, one at a time.",
+            "On the left the functions go flat: what varied by 0.57 along x with one layer (its "
+            "deviation, on average over the draws) varies by less than 0.05 with ten. Here and "
+            "there a cliff remains. On the right, they keep varying at every depth.",
+        ),
+        Words(
+            "## A sieve that forgets\n\n"
+            "Each layer of zero mean is a bumpy function, and a bumpy function is not one-to-one: "
+            "it takes many inputs to the same value. What has been merged stays merged (lesson 3). "
+            "So every layer lets a little less of x through, and after ten of them next to nothing "
+            "is left. The paper by "
+            "[Duvenaud and colleagues](glossary#pathology) calls this a pathology. It is in the "
+            "*prior*: no data, no optimiser and no bug is to blame."
+        ),
+        Picture(
+            forgotten,
+            "Left: of 400 inputs, how many outputs differ by more than 0.02 σ, on average over 20 "
+            "draws. Right: how slopes are spread at the depth that you chose above; the axis is "
+            "logarithmic, and −5 means a slope below a hundredth.",
+        ),
+        Words(
+            "The right picture is exact, and worth a thought. With an RBF kernel the slope of one "
+            "layer at any place is Gaussian. Slopes multiply, so their logarithms add: a random "
+            "walk, one step for each layer. With a mean of zero its drift is downwards: the "
+            "typical slope shrinks at every layer, by nearly a half. But the walk also spreads, so "
+            "a few places get very steep. Flat, flat, flat, cliff: that is a poor belief about the "
+            "world."
+        ),
+        Equation(
+            r"\log \left| \frac{\mathrm{d} f}{\mathrm{d} x} \right| = \sum_{l=1}^{L} \log "
+            r"\left| \frac{\mathrm{d} f^l}{\mathrm{d} f^{l-1}} \right|, \qquad "
+            r"\mathbb{E} \log |\varepsilon| = -\tfrac{1}{2}(\gamma + \log 2) \approx -0.635, "
+            r"\quad \varepsilon \sim \mathcal{N}(0, 1)",
+            "A sum of independent terms, one a layer, here for σ = ℓ. γ ≈ 0.577 is Euler's "
+            "constant.",
+        ),
+        Try(
+            "Read the left picture at 1, 5 and 10 layers.",
+            "With zero mean, on the draws that the page opens with, about 96 outputs can be told "
+            "apart after one layer, about 13 after five, and about 4 after ten. With the linear "
+            "mean there are still more than 40 after ten layers.",
+        ),
+        Words(
+            "## The cure\n\n"
+            "Let every inner layer start from what it is given: $f^l(h) = h + g^l(h)$, with g a GP "
+            "of zero mean. In other words, give it the mean function $m(h) = h$. If widths differ, "
+            "the mean is $m(h) = hW$ with a fixed matrix W, found by "
+            "[PCA](glossary#pca) on the way down or by padding with zeros on the way up. A layer "
+            "with nothing to say now passes its input on, and it must *learn* to merge. The last "
+            "layer keeps a mean of zero, since it makes the prediction."
+        ),
+        Equation(
+            r"f^l \sim \mathcal{GP}(m^l, k^l), \qquad m^l(h) = h\,W^l \;\;\text{for}\; l < L, "
+            r"\qquad m^L(h) = 0",
+            "The paper's choice, and the default everywhere in this lab. W is not learned.",
+        ),
+        Words(
+            "## What it does to learning\n\n"
+            "A prior that forgets is hard to train: at the start, nothing of x reaches the top, so "
+            "nothing comes back down to say how to improve. Below is a model of four layers with "
+            "a mean of zero, on the step of lesson 3. Watch the bound for a while. Then switch the "
+            "mean to linear. The first compilation of four layers takes its time."
+        ),
+        Live(
+            name="zero",
+            choices=Choices(data="step", layers=4, mean="zero"),
+            paint=partial(live, ink=ink),
+            style=(ink,),
+            hosts=(
+                (("state", 0, ""),),
+                (("deep", 285, "Four layers"), ("bound", 285, "The bound that both climb")),
+                (("bound_words", 0, ""),),
+            ),
+            says="Left: what the deep model predicts. Right: its bound (blue), and that of a "
+            "single layer on the same data (orange).",
+            controls=("mean",),
+            offers={"mean": ("zero", "linear")},
+        ),
+        Try(
+            "Watch the zero mean to step 2,000. Then choose **Linear** and watch again to the same "
+            "step.",
+            "With a mean of zero the four layers end far below the single layer: the inner layers' "
+            "KL goes to zero, so they are back at a prior that forgets, and the prediction is one "
+            "flat band. With the linear mean, the same four layers end above it.",
+        ),
+        Question(
+            "Is the flattening on the left a matter of a badly chosen lengthscale?",
+            (
+                (
+                    "Yes: with shorter lengthscales the slopes would not shrink.",
+                    False,
+                    "They would shrink less, or even grow. But the walk still spreads with every "
+                    "layer: flat stretches and cliffs drift apart. No lengthscale keeps both away.",
+                ),
+                (
+                    "No: it is the composition of maps that are not one-to-one.",
+                    True,
+                    "The lengthscale only sets how fast. Each layer still merges inputs, and no "
+                    "later layer can part them.",
+                ),
+                (
+                    "No: it comes from too few draws.",
+                    False,
+                    "Press Draw others as often as you like. The right-hand picture of the slopes "
+                    "is exact; nothing in it is sampled.",
+                ),
+            ),
+        ),
+        Question(
+            "With the linear mean, what does a layer do whose GP part is zero?",
+            (
+                (
+                    "It outputs zero.",
+                    False,
+                    "That is the layer of zero mean. This one has its input to fall back on.",
+                ),
+                (
+                    "It hands its input on, unchanged.",
+                    True,
+                    "So a deep model with idle layers is a shallower model. Depth can then do no "
+                    "harm by itself, and lesson 5 shows layers that choose to idle.",
+                ),
+                (
+                    "It stops the layers above from learning.",
+                    False,
+                    "On the contrary: they see what entered it, as if it were not there.",
+                ),
+            ),
+        ),
+        Question(
+            "Where have you met the same idea under another name?",
+            (
+                (
+                    "Dropout",
+                    False,
+                    "Dropout removes units at random. Here nothing is removed: something is added.",
+                ),
+                (
+                    "The skip connections of residual networks",
+                    True,
+                    "h + g(h) is a residual block. Both keep a straight road open through many "
+                    "layers, for what goes up and for the gradients that come down.",
+                ),
+                (
+                    "Weight decay",
+                    False,
+                    "Weight decay pulls parameters to zero. The mean function says what remains "
+                    "when they are.",
+                ),
+            ),
+        ),
+    ),
+)
+
+show(LESSON)
