@@ -23,10 +23,10 @@ from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 What = Literal["lengthscales", "deviation", "noise", "departure", "kl"]
 
 HISTORY_TITLES: dict[What, str] = {
-    "lengthscales": "lengthscale (of the input's units)",
-    "deviation": "kernel's deviation √k(x, x)",
+    "lengthscales": "lengthscale",
+    "deviation": "deviation √k(x, x)",
     "noise": "noise: a deviation",
-    "departure": "departure from the mean function (0 to 1)",
+    "departure": "departure (0 to 1)",
     "kl": "KL from the prior (nats)",
 }
 
@@ -136,7 +136,7 @@ def history_figure(history: LayerHistory, what: What, ink: Ink, height: int = 26
         layout["yaxis"] |= {"type": "log", "nticks": 6}
     if what == "departure":
         layout["yaxis"]["range"] = [-0.02, 1.02]
-    step = np.maximum(history.step, 1)
+    step = np.maximum(history.step, 0.5)  # a log scale has no 0: the start lies at a half
     curves = _curves(history, what)
     traces = [
         {
@@ -145,7 +145,8 @@ def history_figure(history: LayerHistory, what: What, ink: Ink, height: int = 26
             "name": name,
             "line": {"color": colour(5 + l), "width": 2, "dash": dash(k)},
             "marker": {"symbol": symbol(k), "size": 8},
-            "hovertemplate": name + ": %{y:.3g} at step %{x:,.0f}<extra></extra>",
+            "customdata": typed(history.step),
+            "hovertemplate": name + ": %{y:.3g} at step %{customdata:,.0f}<extra></extra>",
         }
         for name, values, l, k in curves
     ]
@@ -156,7 +157,7 @@ def removal_figure(removal: Removal, ink: Ink, height: int = 240) -> dict:
     """What the bound gains or loses without each inner layer: the fit, its KL, and both."""
     layout = base_layout(ink, height) | {"barmode": "group"}
     layout["xaxis"] = labelled_axis(ink, "")
-    layout["yaxis"] = labelled_axis(ink, "change of the bound without it (nats)", zeroline=True)
+    layout["yaxis"] = labelled_axis(ink, "change of the bound (nats)", zeroline=True)
     layout["yaxis"]["zerolinecolor"] = ink.data
     titles = [f"without {part.title}" for part in removal.without]
     parts = removal.without
@@ -173,7 +174,13 @@ def removal_figure(removal: Removal, ink: Ink, height: int = 240) -> dict:
             "y": values,
             "marker": {
                 "color": shade,
-                "pattern": {"shape": pattern, "fgcolor": ink.text, "size": 6, "solidity": 0.2},
+                "pattern": {
+                    "shape": pattern,
+                    "fillmode": "overlay",
+                    "fgcolor": ink.text,
+                    "size": 6,
+                    "solidity": 0.2,
+                },
             },
             "hovertemplate": name + " %{y:+,.2f} nats<extra></extra>",
         }

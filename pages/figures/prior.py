@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dgp_core.prior_view import CELL, PriorView, WarpedGrid
+from dgp_core.prior_view import PriorView, WarpedGrid
 from pages.figures.marks import base_layout, frame, labelled_axis, line, lines, typed
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.plane import SCALE
@@ -75,11 +75,11 @@ def slope_figure(views: tuple[PriorView, ...], depth: int, ink: Ink, height: int
 
 
 def information_figure(views: tuple[PriorView, ...], ink: Ink, height: int = 260) -> dict:
-    """How many values of f can be told apart, by depth."""
+    """How many values of f can be told apart, by depth: those in different cells of CELL σ."""
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, "layers", dtick=1)
     G = len(views[0].x)
-    title = f"values told apart at {CELL:g} σ, of {G} inputs"
+    title = f"values told apart, of {G}"
     layout["yaxis"] = labelled_axis(ink, title, rangemode="tozero")
     return {"data": [_by_depth(view, view.distinct) for view in views], "layout": layout}
 

@@ -90,11 +90,14 @@ def gradient_noise_figure(
     layout = base_layout(ink, height)
     title = "samples S a row" if by == "samples" else "rows B in a minibatch"
     layout["xaxis"] = labelled_axis(
-        ink, title, type="log", tickvals=list(across), ticktext=[_size(view, by, v) for v in across]
+        ink,
+        title,
+        type="log",
+        tickangle=0,
+        tickvals=list(across),
+        ticktext=[_size(view, by, v) for v in across],
     )
-    layout["yaxis"] = labelled_axis(
-        ink, "noise ÷ gradient (deviation ÷ length)", type="log", nticks=6
-    )
+    layout["yaxis"] = labelled_axis(ink, "noise ÷ gradient", type="log", nticks=6)
     traces = []
     for k, (other, values) in enumerate(zip(others, table, strict=True)):
         name = f"B = {_size(view, 'rows', other)}" if by == "samples" else f"S = {other}"
@@ -128,7 +131,7 @@ def share_figure(
     total = np.maximum(noise.total[row], 1e-300)
     layout = base_layout(ink, height) | {"barmode": "stack"}
     layout["xaxis"] = labelled_axis(ink, "rows B in a minibatch", type="category")
-    layout["yaxis"] = labelled_axis(ink, "share of the gradient's variance", range=[0, 1])
+    layout["yaxis"] = labelled_axis(ink, "share of the variance", range=[0, 1])
     layout["yaxis"]["tickformat"] = ".0%"
     traces = []
     for field, words, shade, pattern in PARTS:
@@ -142,7 +145,13 @@ def share_figure(
                 "customdata": typed(values),
                 "marker": {
                     "color": tint(shade, 0.75),
-                    "pattern": {"shape": pattern, "fgcolor": ink.paper, "size": 6, "solidity": 0.3},
+                    "pattern": {
+                        "shape": pattern,
+                        "fillmode": "overlay",
+                        "fgcolor": ink.paper,
+                        "size": 6,
+                        "solidity": 0.3,
+                    },
                 },
                 "hovertemplate": words
                 + ": %{y:.0%} (%{customdata:.3g}) at B = %{x}<extra></extra>",
@@ -187,7 +196,7 @@ def alone_figure(answer: RowAlone, ink: Ink, height: int = 240) -> dict:
         ticktext=[f"layer {l + 1}" for l in range(L)],
         range=[-0.6, L - 0.4],
     )
-    layout["yaxis"] = labelled_axis(ink, "mean ± 2σ of its first output (standard units)")
+    layout["yaxis"] = labelled_axis(ink, "first output, mean ± 2σ")
     traces = []
     for name, layers, mark, shade, size in (
         ("alone", answer.alone, "circle-open", DEEP, 11),
