@@ -10,7 +10,7 @@ from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 from dgp_core.recipe import Recipe
 from dgp_core.scores import COVERAGES
 
-BLOCK = 10_000
+BLOCK = 2_000
 """Rows that are predicted at a time: a row has a hundred components."""
 
 LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)

@@ -33,8 +33,8 @@ from dgp_core.train import LONGEST_CHUNK, Queue
 STREAM_BYTES = 1 << 30
 """A Parquet file with more bytes of numbers than this is read in parts."""
 
-BUFFER_CELLS = 1 << 22
-"""Numbers that are shuffled together: 32 MiB."""
+BUFFER_CELLS = 1 << 21
+"""Numbers that are shuffled together: 16 MiB."""
 
 PART_ROWS = 65_536
 """Rows of one part of an array."""
@@ -477,14 +477,16 @@ class Stream:
 
     def _read_block(self, epoch: int, block: int, parts: tuple[int, ...]):
         """A block's training rows in standard units, shuffled."""
-        found = []
+        scaler, sizes = self.survey.scaler, self.survey.sizes
+        n = sum(sizes[part] for part in parts)
+        # Each part goes straight to its rows' places, so that few copies are held at once.
+        places = np.random.default_rng([self.seed, epoch, block]).permutation(n)
+        X, Y = np.empty((n, int(scaler.kept.sum()))), np.empty((n, len(scaler.y_mean)))
         for part in parts:
-            X, Y = self.parts.read(part)
-            train = in_training(part, len(X), self.held_out, self.split_seed)
-            if int(train.sum()) != self.survey.sizes[part]:
+            x, y = self.parts.read(part)
+            train = in_training(part, len(x), self.held_out, self.split_seed)
+            if int(train.sum()) != sizes[part]:
                 raise TableError("The file has changed while the model trained: start again.")
-            scaler = self.survey.scaler
-            found.append((scaler.inputs(X[train]), scaler.outputs(Y[train])))
-        X, Y = (np.concatenate(side) for side in zip(*found, strict=True))
-        order = np.random.default_rng([self.seed, epoch, block]).permutation(len(X))
-        return X[order], Y[order]
+            here, places = np.split(places, [sizes[part]])
+            X[here], Y[here] = scaler.inputs(x[train]), scaler.outputs(y[train])
+        return X, Y

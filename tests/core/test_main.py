@@ -19,6 +19,8 @@ from dgp_core.__main__ import main
 from dgp_core.archive import Archive
 from dgp_core.data import split
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor, ProgressBar
+from dgp_core.live.keep import archive_of
+from dgp_core.live.run import Run
 from dgp_core.model import create_model
 from dgp_core.optimise import create_state
 from dgp_core.scores import regression_scores
@@ -230,6 +232,25 @@ def test_a_model_of_another_maker_goes_on_once_its_rows_are_named(folder, model,
     assert "name their file" in capsys.readouterr().err
     assert main(["resume", str(path), str(folder / "rows.csv"), "--steps", "45"]) == 0
     assert archive.load(path).progress.steps == 45
+
+
+def test_what_the_app_saves_goes_on_as_if_begun_here(folder, model, tmp_path):
+    here = archive.load(model)
+    table = read_table(folder / "rows.csv")
+    for name in ("=size", "kind", "visits"):
+        table = table.decide(name, "dropped")
+    prepared = table.to_dataset("y", "regression", "drop")
+    train, _ = split(prepared.dataset, 0.9, 0)
+    run = Run(train, here.model, here.training)
+    run.pause()
+    run.step(15)
+    while run.wants_turn(0.0) or run.status != "ready":
+        run.prepare() if run.status != "ready" else run.advance()
+    path = tmp_path / "app.npz"
+    archive.save(path, archive_of(run, "deep", prepared.recipe, prepared.dataset, 0.1, 0))
+    assert archive.load(path).progress.steps == 15
+    assert main(["resume", str(path), str(folder / "rows.csv")]) == 0
+    assert_same(archive.load(path), here)
 
 
 def test_a_checkpoint_that_fails_stops_nothing(folder, tmp_path, monkeypatch, capsys):
