@@ -494,12 +494,15 @@ def verdict(
         return Verdict("too_few", _too_few(every[0]), every)
     if by_line and not any(c.word == "better" for c in by_line):
         best = max(by_line, key=lambda c: c.difference)
-        nobody = (
-            "Neither model beats" if len(gps) == 2 else f"{_capital(titles[gps[0]])} does not beat"
-        )
-        better = "the better of them" if len(gps) == 2 else "it"
+        if len(gps) == 1:
+            nobody, better = f"{_capital(titles[gps[0]])} does not beat", "it"
+        else:
+            nobody, better = "Neither model beats", "the better of them"
+        alike = between and between[0].word == "same"
+        also = ", and there is no difference beyond noise between the two" if alike else ""
         sentence = (
-            f"{nobody} the straight line ({better} is at {best.signed}): use the straight line."
+            f"{nobody} the straight line ({better} is at {best.signed}){also}: use the straight "
+            "line."
         )
         return Verdict("linear", sentence, every)
     if not between:

@@ -550,7 +550,7 @@ class Trial:
         if run.status == "waiting" and self._active is not None:
             return self.workshop.queue_sentence(self._active).rstrip(".") or "about to start"
         if run.status == "compiling":
-            return "compiling the model, once for all folds"
+            return "compiling the model"
         return f"step {step:,} of {self.train.steps:,}"
 
 

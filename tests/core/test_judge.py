@@ -70,7 +70,14 @@ def fitted():
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (60, 2)) * [1.0, 30.0]
     y = 100 + 10 * np.sin(2 * X[:, 0]) + rng.standard_normal(60)
-    return DeepGPRegressor(inducing=8, steps=40, minibatch=None, seed=2).fit(X[:40], y[:40]), X, y
+    model = DeepGPRegressor(inducing=8, steps=0, seed=2).fit(X[:40], y[:40])
+    # Not trained, but with an uncertain inner layer, so that components differ.
+    inner, last = model.state_.model.layers
+    last = replace(last, q_mean=last.q_mean + rng.standard_normal((8, 1)))
+    layers = (replace(inner, q_factor=150 * inner.q_factor), last)
+    model.state_ = replace(model.state_, model=replace(model.state_.model, layers=layers))
+    assert model.predict_mixture(X[:5]).between.min() > 1e-3
+    return model, X, y
 
 
 def test_a_deep_forecast_is_the_estimators(fitted):
@@ -136,7 +143,7 @@ def test_student_forecasts_have_the_quantiles_of_an_integral(rng):
 def test_class_forecasts_are_the_estimators(rng):
     X = rng.uniform(-2, 2, (30, 1))
     y = (X[:, 0] > 0.3 * rng.standard_normal(30)).astype(int)
-    model = DeepGPClassifier(1, 8, steps=30, minibatch=None).fit(X, y)
+    model = DeepGPClassifier(1, 8, steps=0).fit(X, y)
     rows = dataset(X, y[:, None].astype(float), "binary", ("no", "yes"))
     f = deep_predictor(model.state_.model, model.scaler_)(rows)
     np.testing.assert_allclose(f.probabilities, model.predict_proba(X), rtol=1e-9)

@@ -42,7 +42,7 @@ def workshop():
     workshop.stop()
 
 
-def wait(trial, until, seconds=60):
+def wait(trial, until, seconds=300):
     """Watches a trial until something is so."""
     end = time.monotonic() + seconds
     while not until():
@@ -227,7 +227,7 @@ def test_nobody_watching_pauses_and_then_ends_a_trial():
         trial.watch()
         wait(trial, lambda: run.latest.step > step)
         now[0] += GONE_SECONDS + 1
-        trial._thread.join(60)
+        trial._thread.join(300)
         assert not trial._thread.is_alive() and trial.status == "closed"
         assert workshop.counts() == {}
     finally:
@@ -237,9 +237,9 @@ def test_nobody_watching_pauses_and_then_ends_a_trial():
 def test_the_thread_ends_with_the_workshop():
     workshop = Workshop(workers=1)
     long = TrainSpec(steps=100_000, minibatch=None)
-    trial = Trial(workshop, make(40), {"deep": MODEL}, long, exact=False)
+    trial = Trial(workshop, make(40), {"deep": MODEL}, long, fraction=SIZE, exact=False)
     workshop.stop()
-    trial._thread.join(60)
+    trial._thread.join(300)
     assert not trial._thread.is_alive() and trial.status == "closed"
     assert "dgp-trial" not in {t.name for t in threading.enumerate()}
 
@@ -251,7 +251,7 @@ def test_nothing_of_the_data_outlives_a_trial(workshop):
     run = weakref.ref(workshop.watch(trial.main_id))
     rows = weakref.ref(dataset)
     trial.close()
-    trial._thread.join(60)
+    trial._thread.join(300)
     del dataset
     end = time.monotonic() + 5  # a worker may still be looking at the run
     while (run() is not None or rows() is not None) and time.monotonic() < end:
