@@ -118,7 +118,7 @@ def quantiles(
 
 
 def mixture_probabilities(likelihood: RobustMax | Softmax, q: Normal) -> jax.Array:
-    """p(y = c) of each row (G, C) for q(f^L) on each path (S, G, C), to look at: good to 0.01.
+    """p(y = c) of each row (G, C) for q(f^L) on each path (S, G, C), to look at: off by under 0.01 on average.
 
     The latents are drawn, CLASS_NODES even ones among all paths, the same for every row. Softmax is
     averaged over them; the largest one's probability over all but the class's own latent,
