@@ -118,9 +118,9 @@ def quantiles(
 
 
 def mixture_probabilities(likelihood: RobustMax | Softmax, q: Normal) -> jax.Array:
-    """p(y = c) of each row (G, C) for q(f^L) on each path (S, G, C), to look at: off by under 0.01 on average.
+    """p(y = c) of each row (G, C) for q(f^L) on each path (S, G, C), to look at.
 
-    The latents are drawn, CLASS_NODES even ones among all paths, the same for every row. Softmax is
+    Off by under 0.01 on average. The latents are drawn, CLASS_NODES even ones among all paths, the same for every row. Softmax is
     averaged over them; the largest one's probability over all but the class's own latent,
     Φ((m_c − max_{j≠c} f_j)/√v_c), which is smooth.
     """
