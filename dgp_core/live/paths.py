@@ -120,9 +120,9 @@ def quantiles(
 def mixture_probabilities(likelihood: RobustMax | Softmax, q: Normal) -> jax.Array:
     """p(y = c) of each row (G, C) for q(f^L) on each path (S, G, C), to look at.
 
-    Off by under 0.01 on average. The latents are drawn, CLASS_NODES even ones among all paths, the same for every row. Softmax is
-    averaged over them; the largest one's probability over all but the class's own latent,
-    Φ((m_c − max_{j≠c} f_j)/√v_c), which is smooth.
+    Off by under 0.01 on average. The latents are drawn, CLASS_NODES even ones among all paths, the
+    same for every row. Softmax is averaged over them; the largest one's probability over all but
+    the class's own latent, Φ((m_c − max_{j≠c} f_j)/√v_c), which is smooth.
     """
     S, G, C = q.mean.shape
     each = max(1, CLASS_NODES // S)
