@@ -141,8 +141,10 @@ class LargeFile:
                         f"{visible(files[0].name)} has: the files of a folder need the same "
                         "columns."
                     )
-                self.groups += [(path, g) for g in range(file.num_row_groups)]
-                self.rows += file.metadata.num_rows
+                about = file.metadata
+                sizes = [about.row_group(g).num_rows for g in range(about.num_row_groups)]
+                self.groups += [(path, g) for g, n in enumerate(sizes) if n]
+                self.rows += sum(sizes)
 
     def __len__(self) -> int:
         return len(self.groups) if self.array is None else -(-self.rows // PART_ROWS)
@@ -171,7 +173,7 @@ class LargeFile:
             path, group = self.groups[part]
             try:
                 with parquet.ParquetFile(path) as file:
-                    found = file.read_row_group(group, columns=list(names))
+                    found = file.read_row_group(group, columns=list(names), use_threads=False)
             except (pa.ArrowException, OSError):
                 raise TableError(f"{visible(path.name)} is damaged: write it again.") from None
             cells = {name: from_arrow(found.column(name))[0] for name in names}
@@ -184,8 +186,9 @@ class LargeFile:
             first = {n: pa.array(self.array[:HEAD_ROWS, i]) for i, n in enumerate(self.columns)}
             found = pa.table(first)
         else:
-            with parquet.ParquetFile(self.groups[0][0]) as file:
-                batch = next(file.iter_batches(HEAD_ROWS, columns=list(self.columns)))
+            path, group = self.groups[0]
+            with parquet.ParquetFile(path) as file:
+                batch = next(file.iter_batches(HEAD_ROWS, [group], list(self.columns)))
                 found = pa.Table.from_batches([batch])
         content = pa.BufferOutputStream()
         parquet.write_table(found, content)

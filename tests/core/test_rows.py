@@ -294,7 +294,7 @@ def test_columns_of_a_large_file_are_decided_by_its_head(tmp_path):
         recipe_for(file, head, ["label"], "regression")
 
 
-def test_files_that_cannot_be_read_in_parts_get_a_sentence(tmp_path, folder, monkeypatch):
+def test_files_that_cannot_be_read_in_parts_get_a_sentence(tmp_path, folder):
     np.save(tmp_path / "cube.npy", np.zeros((2, 2, 2)))
     np.save(tmp_path / "rows.npy", np.c_[X, Y])
     (tmp_path / "empty").mkdir()
@@ -314,6 +314,12 @@ def test_files_that_cannot_be_read_in_parts_get_a_sentence(tmp_path, folder, mon
             LargeFile(tmp_path / name)
     with pytest.raises(TableError, match="lacks “z”"):
         LargeFile(folder).read(0, ["z"])
+    pd.DataFrame({"a": [], "b": []}, dtype=float).to_parquet(mixed / "2.parquet")
+    pd.DataFrame({"a": [], "b": []}, dtype=float).to_parquet(mixed / "0.parquet")
+    assert len(LargeFile(mixed)) == 1 and LargeFile(mixed).head().rows == 1
+    (mixed / "1.parquet").unlink()
+    with pytest.raises(TableError, match="holds no rows"):
+        LargeFile(mixed)
 
     file = LargeFile(tmp_path / "rows.npy")
     assert file.columns == ("column 1", "column 2", "column 3") and len(file) == 1
