@@ -99,32 +99,26 @@ def split_figure(view: MixtureView, ink: Ink, height: int = 170) -> dict:
     layout["yaxis"] = labelled_axis(ink, "", autorange="reversed")
     traces = []
     for field, words, pattern, opacity in PARTS:
-        values = [float(getattr(side.split, field)) for side in (view.deep, view.rival)]
-        whole = [float(side.split.total) for side in (view.deep, view.rival)]
-        shares = [
-            f"{value / (total or 1.0):.0%}" for value, total in zip(values, whole, strict=True)
-        ]
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": words,
-                "x": values,
-                "y": ["deep", "single layer"],
-                "text": shares,
-                "marker": {
-                    "color": [tint(DEEP, opacity), tint(SINGLE, opacity)],
-                    "pattern": {
-                        "shape": pattern,
-                        "fillmode": "overlay",
-                        "fgcolor": ink.text,
-                        "size": 6,
-                        "solidity": 0.2,
+        for (name, colour, _), side in zip(MODELS, (view.deep, view.rival), strict=True):
+            value = float(getattr(side.split, field))
+            hatch = {"shape": pattern, "fillmode": "overlay", "fgcolor": ink.text}
+            traces.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "name": words,
+                    "legendgroup": field,
+                    "showlegend": name == "deep",
+                    "x": [value],
+                    "y": [name],
+                    "text": [f"{value / (float(side.split.total) or 1.0):.0%}"],
+                    "marker": {
+                        "color": tint(colour, opacity),
+                        "pattern": hatch | {"size": 6, "solidity": 0.2},
                     },
-                },
-                "hovertemplate": "%{y}: " + words + " %{x:.3g} (%{text})<extra></extra>",
-            }
-        )
+                    "hovertemplate": "%{y}: " + words + " %{x:.3g} (%{text})<extra></extra>",
+                }
+            )
     return {"data": traces, "layout": layout}
 
 

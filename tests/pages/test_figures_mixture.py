@@ -100,8 +100,10 @@ def test_variance_is_stacked_from_its_parts(gaussian):
     traces = checked(figure)
     parts = ["between sample paths", "within the last layer", "noise"]
     assert list(traces) == parts and "squared" in titles(figure)[0]
-    total = sum(values(t["x"]) for t in traces.values())
-    np.testing.assert_allclose(total, [view.deep.split.total, view.rival.split.total])
+    for name, side in (("deep", view.deep), ("single layer", view.rival)):
+        total = sum(t["x"][0] for t in figure["data"] if t["y"] == [name])
+        assert total == pytest.approx(side.split.total)
+    assert sum(t["showlegend"] for t in figure["data"]) == 3
     assert len({t["marker"]["pattern"]["shape"] for t in traces.values()}) == 3
     assert "between sample paths" in split_words(view.deep.split)
 
