@@ -13,7 +13,7 @@ from dgp_core.likelihoods import Gaussian
 from dgp_core.mixture import Mixture
 from dgp_core.model import DeepGP
 from dgp_core.predict import (
-    _all_lengthscales,
+    all_lengthscales,
     class_probabilities,
     log_density,
     predict_latent,
@@ -115,7 +115,7 @@ def relevance(model: DeepGP, scaler: Scaler, input_names: Sequence[str]) -> tupl
     outside = tuple(n for n, kept in zip(input_names, scaler.kept, strict=True) if kept)
     names, found = outside, []
     for l, layer in enumerate(model.layers):
-        scales = _all_lengthscales(layer.kernel)
+        scales = all_lengthscales(layer.kernel)
         if scales:
             shortest = np.min([np.broadcast_to(s, len(names)) for s in scales], 0)
             found.append(Relevance(l + 1, names, shortest, shortest.min() / shortest))

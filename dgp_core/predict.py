@@ -259,9 +259,9 @@ def _conditional_and_mean(factors: Factors, X):
 _kl = jax.jit(kl_from_prior)
 
 
-def _all_lengthscales(kernel) -> tuple[np.ndarray, ...]:
+def all_lengthscales(kernel) -> tuple[np.ndarray, ...]:
     parts = getattr(kernel, "parts", (kernel,))
-    nested = [_all_lengthscales(k) for k in parts if hasattr(k, "parts")]
+    nested = [all_lengthscales(k) for k in parts if hasattr(k, "parts")]
     own = [np.asarray(k.lengthscales) for k in parts if hasattr(k, "lengthscales")]
     return (*own, *(scale for scales in nested for scale in scales))
 
@@ -298,7 +298,7 @@ def layer_views(
                 u_sd=np.asarray(u_sd),
                 departure=float(np.sqrt(added / (added + kept))) if added + kept > 0 else 0.0,
                 kl=float(_kl(layer)),
-                lengthscales=_all_lengthscales(layer.kernel),
+                lengthscales=all_lengthscales(layer.kernel),
                 prior_variance=float(jnp.mean(layer.kernel.diagonal(flat))),
                 noise=float(layer.noise),
             )

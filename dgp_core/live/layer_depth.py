@@ -26,7 +26,7 @@ from dgp_core.live.paths import (
 )
 from dgp_core.mixture import Mixture
 from dgp_core.model import DeepGP, factorise_all
-from dgp_core.predict import _all_lengthscales, layer_views
+from dgp_core.predict import all_lengthscales, layer_views
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -319,7 +319,7 @@ def layer_history(run: "Run") -> LayerHistory:
     y_scale = np.ravel(_last_units(run, model)[0])[0]
     traces = []
     for l, layer in enumerate(model.layers):
-        scales = [_all_lengthscales(moment.deep.layers[l].kernel) for moment in moments]
+        scales = [all_lengthscales(moment.deep.layers[l].kernel) for moment in moments]
         lengthscales = np.array([np.concatenate([*s, np.zeros(0)]) for s in scales])
         repeats = lengthscales.shape[1] // len(names[l])
         traces.append(

@@ -252,7 +252,8 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
             else:
                 with st.container(gap="xsmall"):
                     stage.words("main/mixture_title", 20)
-                    stage.picture("main/mixture", SMALL + 40)
+                    stage.picture("main/mixture", SMALL + 20)
+                    stage.words("main/mixture_words", 40)
     if kind == "table":
         table_strip()
 

@@ -21,19 +21,19 @@ MEANS = {"zero": "zero mean", "linear": "linear mean"}
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
-def views(lengthscale: float, seed: int):
+def views(deviation: float, seed: int):
     """Both priors to the deepest layer; another depth only shows another part of them."""
-    return tuple(prior_view(DEEPEST, mean, lengthscale, seed=seed) for mean in MEANS)
+    return tuple(prior_view(DEEPEST, mean, 1.0, deviation, seed=seed) for mean in MEANS)
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
-def grids(lengthscale: float, seed: int):
-    return tuple(warped_grid(DEEPEST, mean, lengthscale, seed=seed) for mean in MEANS)
+def grids(deviation: float, seed: int):
+    return tuple(warped_grid(DEEPEST, mean, 1.0, deviation, seed=seed) for mean in MEANS)
 
 
 session.browser()
 session.play({})
-with in_words("The prior could not be drawn. Choose another lengthscale or seed."):
+with in_words("The prior could not be drawn. Choose another swing, or draw again."):
     ink = DARK if dark() else LIGHT
     st.title("Before any data", anchor=False)
     st.markdown(
@@ -45,19 +45,20 @@ with in_words("The prior could not be drawn. Choose another lengthscale or seed.
     )
     with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
         depth = st.slider("Depth", 1, DEEPEST, 1, key="prior_depth", width=360)
-        lengthscale = st.select_slider(
-            "Lengthscale",
-            (0.5, 1.0, 2.0, 4.0),
-            1.0,
-            key="prior_lengthscale",
+        deviation = st.select_slider(
+            "Swing of a layer",
+            (0.25, 0.5, 1.0, 2.0),
+            0.5,
+            key="prior_deviation",
             width=240,
-            help="How far one must go for a layer's function to change, the same in every layer.",
+            help="σ: how far each layer's function swings, where its lengthscale is 1. Large "
+            "swings fold the inputs over, whatever the mean.",
         )
         st.session_state.setdefault("prior_seed", 0)
         if st.button("Draw again", icon=":material/casino:", key="prior_again"):
             st.session_state.prior_seed += 1
     seed = st.session_state.prior_seed
-    both = views(lengthscale, seed)
+    both = views(deviation, seed)
     for column, view, name in zip(st.columns(2, gap="medium"), both, MEANS.values(), strict=True):
         with column:
             st.markdown(f"**{name.capitalize()}**, {depth} {'layer' if depth == 1 else 'layers'}")
@@ -96,7 +97,7 @@ with in_words("The prior could not be drawn. Choose another lengthscale or seed.
         "thread: two inputs became one. With a linear mean it stays a sheet."
     )
     for column, grid, name in zip(
-        st.columns(2, gap="medium"), grids(lengthscale, seed), MEANS.values(), strict=True
+        st.columns(2, gap="medium"), grids(deviation, seed), MEANS.values(), strict=True
     ):
         with column:
             st.markdown(f"**{name.capitalize()}**")

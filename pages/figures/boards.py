@@ -168,12 +168,21 @@ def mixture(run: Run, moment: Snapshot, look: Look) -> Elements:
     """The predictive mixture at x*."""
     x = star_row(run, look.star)
     seen = mixture_at(run, moment, x, look.noise)
-    figure = mixture_figure(seen, look.ink, SMALL + 40)
+    figure = mixture_figure(seen, look.ink, SMALL + 20)
+    figure["layout"]["showlegend"] = False
     alt = "The deep model's predictive mixture at x*, its Gaussian summary, and the rival's."
     return {
         "mixture": _picture(figure, alt, look.ink),
         "mixture_title": {"text": f"**{_capital(star_words(run, x))}**"},
+        "mixture_words": {"text": CURVES if seen.kind == "density" else BARS},
     }
+
+
+CURVES = (
+    "Components thin, all together thick; dotted, the Gaussian of the same mean and deviation; "
+    "dashed, the single layer."
+)
+BARS = "Blue, the deep model and how far its sample paths differ; hatched, the single layer."
 
 
 def layers(run: Run, moment: Any, ink: Ink, chosen: int, enters: int, leaves: int) -> Elements:

@@ -112,6 +112,7 @@ def split_figure(view: MixtureView, ink: Ink, height: int = 170) -> dict:
                     "x": [value],
                     "y": [name],
                     "text": [f"{value / (float(side.split.total) or 1.0):.0%}"],
+                    "textfont": {"color": ink.text},
                     "marker": {
                         "color": tint(colour, opacity),
                         "pattern": hatch | {"size": 6, "solidity": 0.2},

@@ -187,9 +187,9 @@ def bound_figure(
     """
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(
-        ink, "", type="log", anchor="y", matches="x2", showticklabels=False
+        ink, "", type="log", anchor="y", matches="x2", dtick=1, showticklabels=False
     )
-    layout["xaxis2"] = labelled_axis(ink, "step (log scale)", type="log", anchor="y2", nticks=5)
+    layout["xaxis2"] = labelled_axis(ink, "step (log scale)", type="log", anchor="y2", dtick=1)
     layout["yaxis"] = labelled_axis(ink, "bound (nats)", domain=[0.46, 1.0])
     layout["yaxis2"] = labelled_axis(ink, "KL (nats)", domain=[0.0, 0.38], rangemode="tozero")
     layout["legend"] |= {"font": {"size": 11}}

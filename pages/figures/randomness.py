@@ -178,6 +178,7 @@ def direction_figure(
         "x": values,
         "y": [g.group for g in view.gradients],
         "text": [f"{value:.2f}" for value in values],
+        "textfont": {"color": ink.text},
         "customdata": [f"{g.norm:.3g}" for g in view.gradients],
         "marker": {"color": [DEEP, *[tint(DEEP, 0.5)] * (len(values) - 1)]},
         "hovertemplate": "%{y}: %{x:.3f}; full gradient's length %{customdata}<extra></extra>",

@@ -9,7 +9,7 @@ from pages.ui.choices import SPEEDS
 # Room for the pictures, as the page's own margins are made for text; and nothing fades between
 # two of them.
 STYLE = """<style>
-[data-testid=stMainBlockContainer] { padding: 0.9rem 2rem 3rem; }
+[data-testid=stMainBlockContainer] { padding: 4rem 2rem 3rem; }
 [data-testid=stSidebarHeader] { height: 2.5rem; margin-bottom: 0; }
 [data-testid=stSidebarUserContent] { padding-top: 0; }
 .st-key-stage, .st-key-cookie { position: absolute; }

@@ -6,6 +6,7 @@ looks at it.
 """
 
 import asyncio
+import atexit
 import gc
 import math
 import secrets
@@ -297,6 +298,7 @@ def server() -> Server:
     with _lock:
         if _server is None:
             _server = Server()
+            atexit.register(stop)
         return _server
 
 
