@@ -15,7 +15,7 @@ from dgp_core.by_hand import (
     correlation,
 )
 from dgp_core.live.run import Run, Snapshot
-from dgp_core.live.views import view
+from dgp_core.live.views import View1D, view_1d
 from pages.figures.boards import bound_words, meter_words
 from pages.figures.marks import band, base_layout, dots, labelled_axis, line, lines, triangle, typed
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
@@ -28,6 +28,8 @@ from pages.figures.playground import (
     prediction_figure,
 )
 
+TITLED = {"l": 8, "r": 6, "t": 26, "b": 8}
+"""Margins with room for a line of words above the picture."""
 NOTHING = np.zeros(0), np.zeros((0, 1))
 KL_COLOURS = (SINGLE, "#CC79A7", "#E69F00", DRAW, INDUCING)
 """Of the KL of each layer, from the first."""
@@ -207,7 +209,7 @@ def composition_figure(
     """f¹, f² and f² after f¹; one input is followed through all three."""
     i = int(np.argmin(np.abs(drawn.x - follow)))
     x, h, f = float(drawn.x[i]), float(drawn.first[i]), float(drawn.composed[i])
-    layout = base_layout(ink, height) | {"showlegend": False}
+    layout = base_layout(ink, height) | {"showlegend": False, "margin": TITLED}
     domains = ([0.0, 0.27], [0.365, 0.635], [0.73, 1.0])
     panels = (
         (drawn.x, drawn.first, (x, h), "x", f"h = {first}", "first layer"),
@@ -215,6 +217,7 @@ def composition_figure(
         (drawn.x, drawn.composed, (x, f), "x", "f²(f¹(x))", "both"),
     )
     traces: list[dict] = []
+    layout["annotations"] = annotations = []
     for n, (domain, (a, b, mark, a_name, b_name, words)) in enumerate(
         zip(domains, panels, strict=True)
     ):
@@ -223,6 +226,17 @@ def composition_figure(
         layout[f"xaxis{end}"] = labelled_axis(ink, a_name, domain=domain, anchor=f"y{end}")
         layout[f"yaxis{end}"] = labelled_axis(ink, b_name, anchor=f"x{end}")
         colour = DEEP if n == 2 else DRAW
+        annotations.append(
+            {
+                "text": f"{mark[0]:.2f} goes to {mark[1]:.2f}".replace("-", "−"),
+                "xref": "paper",
+                "yref": "paper",
+                "x": sum(domain) / 2,
+                "y": 1.0,
+                "yanchor": "bottom",
+                "showarrow": False,
+            }
+        )
         traces += [
             {
                 **line(typed(a), typed(b)),
@@ -233,14 +247,11 @@ def composition_figure(
             },
             {
                 "type": "scatter",
-                "mode": "markers+text",
+                "mode": "markers",
                 **on,
                 "name": "one input",
                 "x": [mark[0]],
                 "y": [mark[1]],
-                "text": [f"{mark[0]:.2f} → {mark[1]:.2f}"],
-                "textposition": "top center",
-                "textfont": {"color": ink.text, "size": 12},
                 "cliponaxis": False,
                 "marker": {"size": 10, "color": SINGLE, "symbol": "diamond"},
                 "hoverinfo": "skip",
@@ -262,9 +273,9 @@ def belief_figure(
     layout["yaxis"] = labelled_axis(ink, "density", range=[0, 1.75])
     best = norm.pdf(u, parts.best_mean, parts.best_sd)
     curves = (
-        ("prior p(u)", norm.pdf(u), {"color": ink.data, "width": 1.6, "dash": "dot"}),
-        ("exact posterior", best, {"color": INDUCING, "width": 1.8, "dash": "dash"}),
         ("your q(u)", norm.pdf(u, mean, sd), {"color": DEEP, "width": 2.8}),
+        ("prior p(u)", norm.pdf(u), {"color": ink.data, "width": 1.8, "dash": "dot"}),
+        ("exact posterior", best, {"color": INDUCING, "width": 1.8, "dash": "dash"}),
     )
     traces = [
         {
@@ -279,7 +290,7 @@ def belief_figure(
         {
             "type": "scatter",
             "mode": "markers",
-            "name": "y, seen with noise ± σ",
+            "name": "y ± σ",
             "x": [y],
             "y": [0.05],
             "error_x": {"type": "data", "array": [noise], "color": ink.data, "thickness": 1.5},
@@ -292,7 +303,7 @@ def belief_figure(
 
 def sum_figure(parts: BoundByHand, ink: Ink, height: int = 320) -> dict:
     """Fit less KL is the bound, which never passes the evidence."""
-    layout = base_layout(ink, height) | {"showlegend": False}
+    layout = base_layout(ink, height) | {"showlegend": False, "margin": TITLED}
     low = min(-4.0, 1.15 * parts.bound)
     layout["xaxis"] = labelled_axis(ink, "nats", range=[max(low, -12.0), 0.6])
     layout["yaxis"] = labelled_axis(ink, "", autorange="reversed")
@@ -318,7 +329,6 @@ def sum_figure(parts: BoundByHand, ink: Ink, height: int = 320) -> dict:
             "showarrow": False,
         }
     ]
-    layout["margin"] = layout["margin"] | {"t": 26}
     values = {"fit": parts.fit, "− KL": -parts.kl, "bound": parts.bound}
     bars = {
         "type": "bar",
@@ -377,7 +387,7 @@ def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
     """What the lessons show of a run: predictions, layers, the bound and its parts."""
     if moment is None:
         return _before(run, ink)
-    seen = view(run, moment) if isinstance(moment, Snapshot) else moment
+    seen: View1D = view_1d(run, moment) if isinstance(moment, Snapshot) else moment
     deep, rival = run.record() if isinstance(moment, Snapshot) else (NOTHING, NOTHING)
     elements = {
         "bound": _picture(bound_figure(deep, rival, ink), "The bound over the steps.", ink),
@@ -407,7 +417,7 @@ def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
     return elements
 
 
-def layers_words(seen: Any) -> str:
+def layers_words(seen: View1D) -> str:
     """Each inner layer's KL and how on it is, in a line."""
     said = []
     for l, layer in enumerate(seen.layers[:-1]):

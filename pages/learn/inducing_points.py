@@ -20,9 +20,12 @@ from pages.ui import stage
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
 
-KERNEL = Settings(deviation=45.0, lengthscale=5.0, noise=23.0)
-"""Near what the exact GP likes best on these data."""
-PLACEMENTS = {"evenly": "Evenly", "random": "At random", "crowded": "All on the left"}
+KERNEL = Settings(deviation=45.0, lengthscale=5.0, noise=23.0)  # near the largest evidence
+PLACEMENTS: dict[Placement, str] = {
+    "evenly": "Evenly",
+    "random": "At random",
+    "crowded": "All on the left",
+}
 
 ink = DARK if st.context.theme.type == "dark" else LIGHT
 
@@ -70,7 +73,7 @@ def by_hand() -> None:
         required=True,
     )
     x, y, names = crash()
-    models = sparse(placement)
+    models = sparse(placement)  # pyright: ignore[reportArgumentType]
     chosen, bounds = models[M - 1], np.array([model.bound for model in models])
     wide, narrow = st.columns([3, 2], gap="medium")
     with wide:
@@ -99,8 +102,9 @@ LESSON = Lesson(
             "you nearly all of it; you can fill in the rest by eye. A sparse GP does just that. It "
             "keeps $M$ values $u = f(Z)$ at $M$ [inducing inputs](glossary#inducing-points) $Z$, "
             "and fills in the rest with the kernel.\n\n"
-            "Below are 133 measurements of a rider's head in a motorcycle crash. The dashed lines "
-            "are the exact GP. The blue one remembers only the triangles."
+            "Below are 133 measurements of a rider's head in a simulated motorcycle crash: its "
+            "acceleration, in g, over the milliseconds after impact. The dashed lines are the "
+            "exact GP. The blue one remembers only the triangles."
         ),
         Picture(
             by_hand,

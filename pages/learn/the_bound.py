@@ -84,6 +84,7 @@ LESSON = Lesson(
             r"\mathcal{L} = \sum_{i=1}^{N} \mathbb{E}_{q(f_i^L)}\big[\log p(y_i \mid f_i^L)\big] "
             r"- \sum_{l=1}^{L} \mathrm{KL}\big[q(U^l)\,\|\,p(U^l; Z^{l-1})\big]",
             "The bound of the paper. Its first sum goes over rows, its second over layers.",
+            "17",
         ),
         Words(
             "Below, a model of two layers learns data that are nearly a straight line. Look at the "
@@ -117,11 +118,10 @@ LESSON = Lesson(
         Words(
             "## Layers that switch off\n\n"
             "Nobody told the model to be shallow. With the linear mean of lesson 4, a layer whose "
-            "q(U) equals its prior pays nothing; and once its kernel's variance has shrunk, it does "
-            "nothing but pass its input on. If "
-            "bending does not raise the fit by more than it costs, the bound is highest with the "
-            "layer off. This is why depth is safe here: a model that is deeper than the data need "
-            "becomes a shallower one by itself."
+            "q(U) equals its prior pays nothing; and once its kernel's variance has shrunk, it "
+            "does nothing but pass its input on. If bending does not raise the fit by more than it "
+            "costs, the bound is highest with the layer off. This is why depth is safe here: a "
+            "model that is deeper than the data need becomes a shallower one by itself."
         ),
         Try(
             "Switch the data to **the step** and wait for step 3,000 again.",

@@ -2,13 +2,17 @@
 
 import streamlit as st
 
-from dgp_core.by_hand import GRID, gp_by_hand
+from dgp_core.by_hand import GRID, KernelName, gp_by_hand
 from pages.figures.lessons_a import gp_figure, kernel_figure
 from pages.figures.palette import DARK, LIGHT
 from pages.ui import stage
 from pages.ui.lesson import Equation, Lesson, Picture, Question, Try, Words, show
 
-KERNELS = {"rbf": "RBF (smooth)", "matern32": "Matérn 3/2", "matern12": "Matérn 1/2 (rough)"}
+KERNELS: dict[KernelName, str] = {
+    "rbf": "RBF (smooth)",
+    "matern32": "Matérn 3/2",
+    "matern12": "Matérn 1/2 (rough)",
+}
 LENGTHSCALES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 NOISES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5)
 EXAMPLE = ((-2.0, -1.0), (-0.5, 0.8), (1.5, 0.3))
@@ -102,7 +106,8 @@ def gp() -> None:
         stage.figure(gp_figure(seen, points, ink), alt, "gp_picture")
     with narrow:
         alt = "The correlation of f at two inputs, by their distance."
-        stage.figure(kernel_figure(kernel, lengthscale, ink), alt, "kernel_picture")
+        figure = kernel_figure(kernel, lengthscale, ink)  # pyright: ignore[reportArgumentType]
+        stage.figure(figure, alt, "kernel_picture")
     if points:
         evidence = f"{seen.evidence:,.1f}".replace("-", "−")
         said = "1 point" if len(points) == 1 else f"{len(points)} points"

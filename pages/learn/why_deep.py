@@ -6,13 +6,14 @@ import streamlit as st
 
 from datasets.starts import film
 from dgp_core.by_hand import composition
+from dgp_core.prior_view import PriorMean
 from pages.figures.lessons_a import composition_figure, live
 from pages.figures.palette import DARK, LIGHT
 from pages.ui import stage
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
 
-FIRST = {"linear": "x + g(x)", "zero": "g(x)"}
+FIRST: dict[PriorMean, str] = {"linear": "x + g(x)", "zero": "g(x)"}
 
 ink = DARK if st.context.theme.type == "dark" else LIGHT
 memory = st.session_state
@@ -57,8 +58,8 @@ def by_hand() -> None:
     )
     drawn = composition(memory.compose_first, memory.compose_second, mean)
     alt = "A first layer, a second layer, and the second after the first; one input is followed."
-    figure = composition_figure(drawn, follow, FIRST[mean], ink)
-    stage.figure(figure, alt, "compose_picture")
+    name = FIRST[mean]  # pyright: ignore[reportArgumentType]
+    stage.figure(composition_figure(drawn, follow, name, ink), alt, "compose_picture")
 
 
 LESSON = Lesson(

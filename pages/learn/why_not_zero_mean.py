@@ -93,8 +93,8 @@ LESSON = Lesson(
             "Each layer of zero mean is a bumpy function, and a bumpy function is not one-to-one: "
             "it takes many inputs to the same value. What has been merged stays merged (lesson 3). "
             "So every layer lets a little less of x through, and after ten of them next to nothing "
-            "is left. The paper by "
-            "[Duvenaud and colleagues](glossary#pathology) calls this a pathology. It is in the "
+            "is left. Duvenaud and colleagues (2014), who first described this, call it a "
+            "[pathology](glossary#pathology). It is in the "
             "*prior*: no data, no optimiser and no bug is to blame."
         ),
         Picture(
@@ -143,12 +143,13 @@ LESSON = Lesson(
             "## What it does to learning\n\n"
             "A prior that forgets is hard to train: at the start, nothing of x reaches the top, so "
             "nothing comes back down to say how to improve. Below is a model of four layers with "
-            "a mean of zero, on the step of lesson 3. Watch the bound for a while. Then switch the "
-            "mean to linear. The first compilation of four layers takes its time."
+            "a mean of zero, on data that are nearly a straight line: a single layer learns them "
+            "in a moment. Watch the bound for a while, then switch the mean to linear. The first "
+            "compilation of four layers takes its time."
         ),
         Live(
             name="zero",
-            choices=Choices(data="step", layers=4, mean="zero"),
+            choices=Choices(data="nearly_linear", layers=4, mean="zero"),
             paint=partial(live, ink=ink),
             style=(ink,),
             hosts=(
@@ -164,9 +165,10 @@ LESSON = Lesson(
         Try(
             "Watch the zero mean to step 2,000. Then choose **Linear** and watch again to the same "
             "step.",
-            "With a mean of zero the four layers end far below the single layer: the inner layers' "
-            "KL goes to zero, so they are back at a prior that forgets, and the prediction is one "
-            "flat band. With the linear mean, the same four layers end above it.",
+            "With a mean of zero the four layers end more than 100 nats below the single layer. "
+            "The inner layers' KL goes to zero, so they are back at a prior that forgets, and the "
+            "prediction is one flat band that knows nothing of x. With the linear mean, the same "
+            "four layers come within 10 nats of the single layer.",
         ),
         Question(
             "Is the flattening on the left a matter of a badly chosen lengthscale?",
