@@ -15,7 +15,7 @@ from dgp_core.plan import Plan, duration, estimate, plan_for
 from dgp_core.train import TrainSpec
 from pages.figures.compare import has_sheet, ladder_figure, sheet, sheet_figure
 from pages.figures.palette import DARK, LIGHT
-from pages.figures.your_data import SCORES, agreement_figure, together, with_error
+from pages.figures.your_data import SCORES, agreement_figure, said, together
 from pages.ui import desk, session, stage
 from pages.ui.desk import Contest, held, memory, safe
 from pages.ui.sentences import in_words
@@ -262,7 +262,7 @@ def score_table(contest: Contest, models: list[str], named: dict[str, str]) -> N
     head += ["paper: log-likelihood", "paper: RMSE"] if printed else []
     lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
     for model in rows:
-        cells = [with_error(scored[model][n].value, scored[model][n].error) for n in names]
+        cells = [said(n, scored[model][n]) for n in names]
         if model == best:
             cells[0] = f"**{cells[0]}**"
         own = next(c for c in cards if c.model == model)

@@ -28,9 +28,9 @@ from pages.figures.your_data import (
     relevance_figure,
     residual_figure,
     response_figure,
+    said,
     together,
     two_inputs_figure,
-    with_error,
 )
 from pages.ui import bring, desk, session, stage
 from pages.ui.desk import Fitted, held, memory, once, safe
@@ -43,7 +43,7 @@ STYLE = """<style>
 [data-testid=stMainBlockContainer] { max-width: 76rem; padding: 4.2rem 2rem 3rem; }
 [data-testid=stMainBlockContainer] p, [data-testid=stMainBlockContainer] li { max-width: 46rem; }
 .st-key-verdict p { font-size: 1.4rem; line-height: 1.4; font-weight: 600; max-width: 54rem; }
-.st-key-verdict { border-left: 4px solid var(--st-primary-color); padding-left: 1rem; }
+.st-key-verdict { border-left: 4px solid #0072B2; padding-left: 1rem; }
 .st-key-scores { overflow-x: auto; font-variant-numeric: tabular-nums; }
 .st-key-scores td, .st-key-scores th { white-space: nowrap; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
@@ -286,7 +286,7 @@ def score_table(scored) -> str:
     lines = ["| model | " + " | ".join(SCORES[n] for n in names) + " |"]
     lines.append("|---|" + "--:|" * len(names))
     for model in models:
-        cells = [with_error(scored[model][n].value, scored[model][n].error) for n in names]
+        cells = [said(n, scored[model][n]) for n in names]
         if model == best:
             cells[0] = f"**{cells[0]}**"
         lines.append(f"| {MODELS[model]} | " + " | ".join(cells) + " |")
@@ -365,6 +365,11 @@ def _closer(fitted: Fitted, card) -> None:
 # 4. Understand.
 
 
+def ask(record: Archive) -> None:
+    """Somebody wants to know."""
+    memory().made["asked"] = (record, True)
+
+
 def understand(fitted: Fitted, live: bool) -> None:
     """What the model has learnt of its inputs, worked out when asked for."""
     st.header("4 · Understand", anchor="understand")
@@ -382,9 +387,10 @@ def understand(fitted: Fitted, live: bool) -> None:
             "Which inputs matter, and what does each do to the prediction? The answers come from "
             "asking the model many times with changed rows."
         )
-        if not st.button("Work it out", icon=":material/psychology:", key="explain"):
-            return
-        kept.made["asked"] = (record, True)
+        st.button(
+            "Work it out", icon=":material/psychology:", key="explain", on_click=ask, args=(record,)
+        )
+        return
     model, scaler = record.state.model, record.scaler
     with st.spinner("Inputs are shuffled and varied, one after another …", show_time=True):
         found = once(
@@ -514,7 +520,7 @@ def _which(fitted: Fitted, name: str, label: str) -> str:
         return "deep"
     cards = fitted.scored()
     word = judge.verdict(cards).word if {"deep", "single"} & {c.model for c in cards} else "deep"
-    first = "single" if word in ("single", "same") else "deep"
+    first = "deep" if word in ("deep", "too_few") else "single"
     options = ["deep", "single"]
     chosen = st.segmented_control(
         label,

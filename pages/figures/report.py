@@ -26,8 +26,8 @@ from pages.figures.your_data import (
     importance_figure,
     residual_figure,
     response_figure,
+    said,
     together,
-    with_error,
 )
 
 WIDTH = 560
@@ -132,10 +132,7 @@ def fit_report(
     scored = judge.table(cards)
     models = [model for model in MODELS if model in scored]
     names = list(scored[models[0]])
-    rows = [
-        [MODELS[model], *(with_error(e.value, e.error) for e in scored[model].values())]
-        for model in models
-    ]
+    rows = [[MODELS[model], *(said(n, e) for n, e in scored[model].items())] for model in models]
     best = "single" if verdict.word in ("single", "same") and "single" in models else models[0]
     card = together(cards, best)
     parts = [

@@ -11,7 +11,7 @@ import numpy as np
 
 from dgp_core import judge
 from dgp_core.explain import Importance, Map, Relevance, Response
-from dgp_core.judge import Card, Forecast
+from dgp_core.judge import Card, Estimate, Forecast
 from dgp_core.plain import plain
 from pages.figures.marks import base_layout, labelled_axis
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
@@ -100,6 +100,13 @@ def with_error(value: float, error: float) -> str:
         return f"{value:.4g} ± 0".replace("-", "−")
     digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 6))
     return f"{value:,.{digits}f} ± {error:,.{digits}f}".replace("-", "−")
+
+
+def said(score: str, found: Estimate) -> str:
+    """A score with its error; shares of rows as percentages."""
+    if score == "accuracy" or score.startswith("coverage"):
+        return with_error(100 * found.value, 100 * found.error) + " %"
+    return with_error(found.value, found.error)
 
 
 def calibration_figure(card: Card, ink: Ink, height: int = HEIGHT) -> dict:

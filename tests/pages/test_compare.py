@@ -1,0 +1,141 @@
+""" "Compare" without a browser: rows come and go, scores and times stand beside the paper's."""
+
+import html
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from datasets.catalogue import load
+from datasets.printed import PRINTED
+from dgp_core import judge
+from dgp_core.live.trial import fold_parts
+from dgp_core.table import read_table
+from pages.ui import server
+from pages.ui.desk import Memory
+
+PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "compare.py")
+PATIENCE = 300
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stopped():
+    yield
+    server.stop()
+
+
+def sound(page: AppTest) -> AppTest:
+    assert not page.exception and not page.error, [e.value for e in page.error]
+    return page
+
+
+def words(page: AppTest) -> str:
+    blocks = [*page.markdown, *page.caption, *page.info]
+    return html.unescape(" ".join(block.value for block in blocks)).replace("\u2060", "")
+
+
+def opened(**kept) -> AppTest:
+    page = AppTest.from_file(PAGE, default_timeout=PATIENCE)
+    page.session_state["your_data"] = Memory(**kept)
+    return sound(page.run())
+
+
+def trained(page: AppTest, models: list[str]) -> AppTest:
+    page.multiselect(key="your_compare_models").set_value(models)
+    sound(page.run())
+    page.button(key="train_contest").click()
+    sound(page.run())
+    contest = page.session_state["contest"]
+    deadline = time.monotonic() + PATIENCE
+    while not contest.over:
+        assert time.monotonic() < deadline
+        for trial in contest.trials:
+            trial.watch()
+        time.sleep(0.05)
+    assert [trial.failures() for trial in contest.trials] == [()] * len(contest.trials)
+    return sound(page.run())
+
+
+@pytest.fixture(scope="module")
+def small() -> AppTest:
+    """Two models and the line on a toy, in few steps."""
+    held = {"compare_data": "step", "compare_inducing": 5, "compare_steps": 10, "compare_folds": 3}
+    return trained(opened(held=held), ["linear", "sgp", "dgp2"])
+
+
+def rows(page: AppTest) -> list[str]:
+    table = next(block.value for block in page.markdown if block.value.startswith("| model"))
+    return [line.split(" | ")[0].strip("| ") for line in table.splitlines()[2:]]
+
+
+def test_it_opens_untrained_and_says_what_to_do():
+    page = opened()
+    assert "Nothing is trained yet" in words(page)
+    assert not page.button(key="train_contest").disabled
+    page.multiselect(key="your_compare_models").set_value([]).run()
+    assert sound(page).button(key="train_contest").disabled
+
+
+def test_every_row_has_scores_with_errors_and_times(small):
+    assert rows(small) == ["Straight line", "SGP, 5 inducing points", "DGP, 2 layers"]
+    contest = small.session_state["contest"]
+    scored = judge.table(contest.cards())
+    assert all(np.isfinite(e.error) for model in scored.values() for e in model.values())
+    said = words(small)
+    for model in ("sgp", "dgp2"):
+        card = next(c for c in contest.cards() if c.model == model and c.seconds_per_step)
+        assert f"{1000 * card.seconds_per_step:.2g} ms" in said or card.seconds_per_step >= 0.1
+    assert "Side by side" in [s.value for s in small.subheader]
+
+
+def test_all_models_are_judged_on_the_same_rows(small):
+    cards = small.session_state["contest"].cards()
+    data = load("step")
+    for part in fold_parts(data, 3, 0):
+        of_fold = [card for card in cards if card.fold == part.fold]
+        assert {card.model for card in of_fold} == {"linear", "sgp", "dgp2"}
+        assert all(np.array_equal(card.rows, part.held) for card in of_fold)
+
+
+def test_rows_are_added_without_training_the_others_again_and_removed(small):
+    contest = small.session_state["contest"]
+    before = {c.model: c for c in contest.cards() if c.fold == 1}
+    trained(small, ["sgp", "dgp2", "sgp5"])
+    assert small.session_state["contest"] is contest and len(contest.trials) == 2
+    assert rows(small) == ["SGP, 5 inducing points", "SGP, 25 inducing points", "DGP, 2 layers"]
+    after = {c.model: c for c in contest.cards() if c.fold == 1}
+    assert all(after[model] is card for model, card in before.items())
+    new = [c for c in contest.cards() if c.model == "sgp5"]
+    assert {c.fold for c in new} == {1, 2, 3}
+    assert np.array_equal(new[0].rows, before["sgp"].rows)
+
+
+def test_other_settings_say_that_the_table_is_of_the_earlier_ones(small):
+    small.number_input(key="your_compare_seed").set_value(1).run()
+    assert "of the earlier ones" in words(sound(small)) and rows(small)
+    small.number_input(key="your_compare_seed").set_value(0).run()
+    assert "of the earlier ones" not in words(sound(small))
+
+
+def test_a_set_of_the_paper_has_the_paper_s_numbers_beside_ours():
+    held = {"compare_data": "boston", "compare_folds": 10}
+    page = trained(opened(held=held), ["linear"])
+    log_likelihood, error = PRINTED["boston", "linear"]
+    said = words(page)
+    assert f"| {log_likelihood:g} | {error:g} |".replace("-", "−") in said
+    assert "Salimbeni and Deisenroth" in said
+    ours = judge.table(page.session_state["contest"].cards())["linear"]["rmse"].value
+    assert abs(ours - error) < 1.0  # other splits, the same least squares
+
+
+def test_what_was_brought_to_your_data_is_offered():
+    lines = "".join(f"{i % 7},{i % 3},{i * 0.1:.1f}\n" for i in range(30))
+    prepared = read_table(f"a,b,y\n{lines}".encode(), "<i>mine</i>").to_dataset("y")
+    page = opened(prepared=prepared, held={"compare_data": "your data", "compare_folds": 0})
+    options = [html.unescape(o) for o in page.selectbox(key="your_compare_data").options]
+    assert options[0].replace("\u2060", "") == "Your data: <i>mine</i>"
+    page = trained(page, ["linear"])
+    assert page.session_state["contest"].dataset is prepared.dataset
+    assert rows(page) == ["Straight line"]

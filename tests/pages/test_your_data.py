@@ -1,0 +1,361 @@
+""" "Your data" without a browser: every state of the page, from no file to a model taken home."""
+
+import html
+import io
+import shlex
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dgp_core import __main__ as terminal
+from dgp_core import archive
+from dgp_core.live.keep import archive_of
+from dgp_core.outcome import Outcome
+from dgp_core.table import Limits, read_table
+from pages.ui import desk, server
+
+PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "your_data.py")
+PATIENCE = 300
+"""Seconds that a model may take to compile on a loaded machine."""
+HOSTILE = "<b>*evil*</b> `x` $y$"
+
+
+def table(n: int = 40, task: str = "regression", comma: bool = False) -> bytes:
+    """A file with a number, a category with missing cells, an identifier, and a target."""
+    rng = np.random.default_rng(3)
+    x, colour = rng.uniform(-2, 2, n), rng.choice(["red", "green", "blue"], n)
+    f = np.sin(2 * x) + (colour == "red")
+    y = {
+        "regression": [f"{v:.4f}" for v in f + 0.1 * rng.standard_normal(n)],
+        "binary": np.where(f > 0.3, "yes", "no"),
+        "multiclass": np.array(["low", "middle", "high"])[np.digitize(f, [-0.3, 0.7])],
+        "counts": rng.poisson(np.exp(f)).astype(str),
+    }[task]
+    name = "visits" if task == "counts" else "y"
+    lines = [f"id;{HOSTILE};colour;{name}"]
+    for i in range(n):
+        lines.append(f"{i + 7};{x[i]:.4f};{colour[i] if i % 10 else ''};{y[i]}")
+    text = "\n".join(lines) + "\n"
+    return (text.replace(".", ",") if comma else text.replace(";", ",")).encode()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stopped():
+    yield
+    server.stop()
+
+
+def opened() -> AppTest:
+    return sound(AppTest.from_file(PAGE, default_timeout=PATIENCE).run())
+
+
+def sound(page: AppTest) -> AppTest:
+    """A page without a failure of its own."""
+    assert not page.exception
+    failed = [e.value for e in page.error if "could not be" in e.value and "Reload" in e.value]
+    assert failed == []
+    return page
+
+
+def with_file(content: bytes, name: str = "data.csv") -> AppTest:
+    page = opened()
+    page.file_uploader(key="your_file").set_value((name, content, "text/csv"))
+    return sound(page.run())
+
+
+def words(page: AppTest) -> str:
+    blocks = [*page.markdown, *page.caption, *page.error, *page.info, *page.warning, *page.success]
+    return html.unescape(" ".join(b.value for b in blocks)).replace("\u2060", "")
+
+
+def fitted(task: str = "regression", folds: int = 0, **more) -> AppTest:
+    page = with_file(table(task=task, **more))
+    page.number_input(key="your_inducing").set_value(5)
+    page.select_slider(key="your_steps").set_value(10)
+    page.select_slider(key="your_folds").set_value(folds)
+    page.slider(key="your_layers").set_value(2)
+    sound(page.run())
+    page.button(key="fit").click()
+    sound(page.run())
+    return finished(page)
+
+
+def finished(page: AppTest) -> AppTest:
+    trial = page.session_state["your_data"].fitted.trial
+    deadline = time.monotonic() + PATIENCE
+    while trial.watch().status not in ("finished", "failed"):
+        assert time.monotonic() < deadline, trial.progress()
+        time.sleep(0.05)
+    assert trial.status == "finished", trial.failures()
+    return sound(page.run())
+
+
+def test_it_opens_with_nothing_and_says_what_to_bring():
+    page = opened()
+    assert [h.value for h in page.header] == ["1 · Bring"]
+    assert not page.error and "table" in words(page)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "This file is empty"),
+        (b"PK\x03\x04" + bytes(100), "Excel"),
+        (b"a,b\n", "no rows below it"),
+        (b"%PDF-1.4" + bytes(50), "PDF"),
+        (b"name,word\nalpha,x\nbeta,x\ngamma,x\n", "No column of this file can be a target"),
+    ],
+)
+def test_a_bad_file_gets_its_sentence_and_what_was_there_stays(content, sentence):
+    page = with_file(table())
+    page.file_uploader(key="your_file").set_value(("bad.csv", content, "text/csv")).run()
+    assert sentence in words(page) and "still below" in words(page)
+    assert page.session_state["your_data"].brought.file == "data.csv"
+    assert "2 · Fit" in [h.value for h in sound(page).header]
+
+
+@pytest.mark.parametrize("comma", [False, True])
+def test_a_file_is_told_column_by_column_and_can_be_decided_otherwise(comma):
+    page = with_file(table(comma=comma))
+    told = page.dataframe[0].value
+    assert told["Column"].tolist() == ["id", HOSTILE, "colour", "y"]
+    assert told["Became"].tolist() == ["Leave out", "Number", "Category", "Number"]
+    assert told["Missing"].tolist()[2] == 4
+    assert page.selectbox(key="your_target").value == "y"
+    assert page.selectbox(key="your_task").value == "regression"
+    assert page.selectbox(key="your_missing").value == "fill"
+    raw = "".join(block.value for block in [*page.markdown, *page.caption])
+    assert "<b>" not in raw and HOSTILE not in raw
+    page.selectbox(key="your_column").set_value("colour").run()
+    page.selectbox(key="your_kind colour").set_value("boolean").run()
+    assert "neither yes nor no" in words(page)
+    assert page.selectbox(key="your_kind colour").value == "category"
+    page.selectbox(key="your_kind colour").set_value("dropped").run()
+    assert page.dataframe[0].value["Became"].tolist()[2] == "Leave out"
+    page.selectbox(key="your_task").set_value("multiclass").run()
+    assert page.session_state["your_data"].prepared.dataset.task == "multiclass"
+    page.selectbox(key="your_task").set_value("binary").run()
+    assert "different values, and this task takes two" in words(sound(page))
+
+
+def test_a_pasted_table_and_a_set_of_the_lab_come_through_the_same_door():
+    page = opened()
+    page.segmented_control(key="your_origin").set_value("paste").run()
+    page.text_area(key="your_pasted").set_value("a\tb\n" + "1\t2\n2\t4\n3\t7\n" * 4).run()
+    page.button(key="read_pasted").click().run()
+    assert page.session_state["your_data"].brought.read.rows == 12
+    page.segmented_control(key="your_origin").set_value("lab").run()
+    page.selectbox(key="your_set").set_value("boston").run()
+    assert "racial" in words(page)
+    page.button(key="take_set").click().run()
+    kept = sound(page).session_state["your_data"]
+    assert kept.brought.file == "datasets/files/boston.csv" and kept.held["target"] == "medv"
+    assert kept.prepared.dataset.X.shape == (506, 13)
+
+
+def test_more_than_a_live_run_takes_gets_the_command_with_everything_filled_in(monkeypatch):
+    monkeypatch.setattr(desk, "MOST_CELLS", 50)
+    page = with_file(table(), "my data.csv")
+    page.selectbox(key="your_column").set_value("id").run()
+    page.selectbox(key="your_kind id").set_value("number").run()
+    assert not [b for b in page.button if b.key == "fit"]
+    wishes = parsed(page.code[0].value)
+    assert (wishes.data, wishes.target, wishes.task) == ("my data.csv", ["y"], "regression")
+    assert (wishes.layers, wishes.missing, wishes.out) == (2, "fill", "model.npz")
+    assert wishes.column == [("id", "number")] and wishes.inducing == 20
+
+
+def parsed(command: str):
+    """What the terminal makes of a command."""
+    said = shlex.split(command.replace("\\\n", " "))
+    assert said[:3] == ["python", "-m", "dgp_core"]
+    return terminal._parser().parse_args(said[3:])
+
+
+def test_a_file_beyond_the_limits_gets_the_command_by_its_first_rows(monkeypatch):
+    monkeypatch.setattr(desk, "LIMITS", Limits(rows=20))
+    page = with_file(table(), "-big.csv")
+    assert "the limit here is 20" in words(page)
+    wishes = parsed(page.code[0].value)
+    assert wishes.data == "./-big.csv" and wishes.target == ["y"]
+
+
+@pytest.fixture(scope="module")
+def regression() -> AppTest:
+    return fitted(folds=10, comma=True)  # of the main fit's own shape: one compilation
+
+
+def test_a_fit_is_judged_with_errors_a_verdict_and_its_rule(regression):
+    said = words(regression)
+    trial = regression.session_state["your_data"].fitted.trial
+    assert trial.verdict().sentence in said
+    assert "standard errors" in said and "| Deep GP |" in said and "| Straight line |" in said
+    for model, scores in trial.table().items():
+        assert np.isfinite(scores["rmse"].error), model
+    worst = next(d.value for d in regression.dataframe if "nats" in d.value)
+    assert len(worst) == 10 and HOSTILE + " " in worst.columns
+    first = worst.iloc[0]
+    own = read_table(table(comma=True)).cells[HOSTILE][first["row"] - 1]
+    assert first[HOSTILE + " "] == own
+
+
+def test_a_fit_is_explained_when_asked(regression):
+    assert "One input at a time" not in words(regression)
+    regression.button(key="explain").click()
+    sound(regression.run())
+    assert "One input at a time" in words(regression)
+    assert regression.multiselect(key="your_shown").value
+    kept = regression.session_state["your_data"]
+    assert {one.name for one in kept.made["importance"][1]} == {HOSTILE, "colour"}
+    regression.selectbox(key="your_map_x").set_value("colour").run()
+    assert kept.made["map"][1].names == ("colour", HOSTILE)
+
+
+def test_values_slid_in_are_predicted_as_by_the_core(regression):
+    regression.slider(key=f"your_at {HOSTILE}").set_value(1.0)
+    regression.selectbox(key="your_at colour").set_value(2).run()
+    kept = sound(regression).session_state["your_data"]
+    record = kept.fitted.archive("deep" if kept.held["used"] == "deep" else "rival")
+    outcome = Outcome(record)
+    X = np.zeros((1, 5))
+    X[0, 0], X[0, 1 + 2] = 1.0, 1.0
+    mean = outcome.predictions(X)["y mean"][0]
+    assert f"y: {mean:.4g}" in words(regression)
+
+
+def test_a_second_file_is_predicted_or_says_what_it_lacks(regression):
+    page = regression
+
+    def bring(content: bytes) -> str:
+        page.file_uploader(key="your_second").set_value(("new.csv", content, "text/csv")).run()
+        return words(sound(page))
+
+    assert "lacks “colour”" in bring(f"{HOSTILE},other\n1,2\n2,3\n".encode())
+    unseen = bring(f"{HOSTILE},colour\n1,red\n2,mauve\n".encode())
+    assert "“mauve”" in unseen and "never saw" in unseen
+    assert "This file is empty" in bring(b"")
+    said = bring(f"colour,{HOSTILE},note\nred,1.5,a\nblue,,b\n".encode())
+    assert "2 rows of new.csv are predicted" in said
+    kept = page.session_state["your_data"]
+    record = kept.made["outcome"][0]
+    content = kept.made["predictions"][1]
+    back = read_table(content)
+    second = read_table(f"colour,{HOSTILE},note\nred,1.5,a\nblue,,b\n".encode())
+    own = Outcome(record).predictions(Outcome(record).recipe.inputs(second))
+    assert list(back.cells) == ["colour", HOSTILE, "note", *own]
+    for name, values in own.items():
+        assert np.array_equal(back.cells[name], values), name
+
+
+def test_the_model_taken_home_is_the_one_on_the_page(regression):
+    kept = regression.session_state["your_data"]
+    record = kept.made["packed"][0]
+    again = archive.load(io.BytesIO(kept.made["packed"][1]))
+    X = np.zeros((3, 5))
+    a, b = Outcome(record).predictions(X), Outcome(again).predictions(X)
+    assert all(np.array_equal(a[name], b[name]) for name in a)
+    assert again.source.held_out == desk.HELD_OUT and again.source.rows == 40
+    labels = {button.label for button in regression.get("download_button")}
+    assert {"Model (.npz)", "Python script", "Report (HTML)", "Predictions (CSV)"} <= labels
+
+
+def test_what_the_page_saves_goes_on_in_a_terminal(regression, tmp_path, capsys):
+    kept = regression.session_state["your_data"]
+    run = kept.fitted.run()
+    whole = kept.fitted.prepared
+    record = archive_of(run, "deep", whole.recipe, whole.dataset, desk.HELD_OUT, 0)
+    archive.save(tmp_path / "model.npz", record)
+    (tmp_path / "data.csv").write_bytes(table(comma=True))
+    where = [str(tmp_path / "model.npz"), str(tmp_path / "data.csv")]
+    assert terminal.main(["resume", *where, "--steps", "12"]) == 0
+    later = archive.load(tmp_path / "model.npz")
+    assert later.progress.steps == 12 and len(later.progress.bound) == 12
+    assert np.array_equal(later.progress.bound[:10], record.progress.bound)
+
+
+def test_other_data_leave_the_fit_and_say_so_and_moving_away_loses_nothing(regression):
+    page = regression
+    before = page.session_state["your_data"].fitted
+    page.selectbox(key="your_missing").set_value("drop").run()
+    assert "of the earlier fit" in words(sound(page))
+    assert page.session_state["your_data"].fitted is before
+    page.selectbox(key="your_missing").set_value("fill").run()
+    # Another page was shown meanwhile: Streamlit has forgotten every control.
+    again = AppTest.from_file(PAGE, default_timeout=PATIENCE)
+    again.session_state["your_data"] = page.session_state["your_data"]
+    sound(again.run())
+    assert again.number_input(key="your_inducing").value == 5
+    assert again.selectbox(key="your_target").value == "y"
+    assert before.trial.verdict().sentence in words(again)
+
+
+def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
+    content = regression.session_state["your_data"].made["packed"][1]
+    page = opened()
+    page.segmented_control(key="your_origin").set_value("model").run()
+    page.file_uploader(key="your_model").set_value(("m.npz", b"nothing", "")).run()
+    assert "no saved model" in words(page)
+    page.file_uploader(key="your_model").set_value((f"{HOSTILE}.npz", content, "")).run()
+    said = words(sound(page))
+    assert "is open" in said and "10 steps" in said
+    assert [h.value for h in page.header] == ["1 · Bring", "5 · Use"]
+    page.file_uploader(key="your_second").set_value(
+        ("new.csv", f"colour,{HOSTILE}\nred,1.5\n".encode(), "text/csv")
+    ).run()
+    assert "1 rows of new.csv" in words(sound(page))
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "counts"])
+def test_other_tasks_go_the_whole_way(task):
+    page = fitted(task)
+    said = words(page)
+    kept = page.session_state["your_data"]
+    assert kept.prepared.dataset.task == task
+    assert ("accuracy" in said) == (task != "counts")
+    assert "Only 4 rows were held out" in said
+    page.button(key="explain").click()
+    sound(page.run())
+    name = "visits" if task == "counts" else "y"
+    page.file_uploader(key="your_second").set_value(
+        ("new.csv", f"colour,{HOSTILE}\nred,1.5\nblue,0.2\n".encode(), "text/csv")
+    ).run()
+    assert f"**{name}: " in words(sound(page))
+    back = read_table(kept.made["predictions"][1])
+    if task == "counts":
+        assert f"{name} 97.5%" in back.cells
+    else:
+        p = sum(back.cells[f"y = {c}"] for c in kept.prepared.recipe.classes)
+        assert np.allclose(p, 1.0)
+
+
+def test_stopping_judges_what_there_is_and_continuing_goes_on():
+    page = with_file(table())
+    page.number_input(key="your_inducing").set_value(5)
+    page.select_slider(key="your_steps").set_value(50_000)
+    page.select_slider(key="your_folds").set_value(0)
+    sound(page.run())
+    page.button(key="fit").click()
+    sound(page.run())
+    trial = page.session_state["your_data"].fitted.trial
+    run = page.session_state["your_data"].fitted.run()
+    deadline = time.monotonic() + PATIENCE
+    while run.latest is None or run.latest.step == 0:
+        trial.watch()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    page.run()
+    page.button(key="stop").click()
+    sound(page.run())
+    while trial.watch().verdict() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    page.run()
+    assert "Only 4 rows were held out" in words(sound(page))
+    page.button(key="continue").click()
+    sound(page.run())
+    assert run.playing
+    trial.close()
+    assert "let go" in words(sound(page.run()))
