@@ -203,52 +203,54 @@ def tightening_figure(
 # 3 · Two layers by hand.
 
 
-def composition_figure(
-    drawn: Composition, follow: float, first: str, ink: Ink, height: int = 300
-) -> dict:
-    """f¹, f² and f² after f¹; one input is followed through all three."""
+def composition_figures(
+    drawn: Composition, follow: float, first: str, ink: Ink, height: int = 280
+) -> tuple[dict, dict, dict]:
+    """f¹, f² and f² after f¹, a picture each; one input is followed through all three."""
     i = int(np.argmin(np.abs(drawn.x - follow)))
     x, h, f = float(drawn.x[i]), float(drawn.first[i]), float(drawn.composed[i])
-    layout = base_layout(ink, height) | {"showlegend": False, "margin": TITLED}
-    domains = ([0.0, 0.27], [0.365, 0.635], [0.73, 1.0])
-    panels = (
-        (drawn.x, drawn.first, (x, h), "x", f"h = {first}", "first layer"),
-        (drawn.h, drawn.second, (h, f), "h", "f²(h)", "second layer"),
-        (drawn.x, drawn.composed, (x, f), "x", "f²(f¹(x))", "both"),
+    return (
+        _map_figure(drawn.x, drawn.first, (x, h), ("x", f"h = {first}"), DRAW, ink, height),
+        _map_figure(drawn.h, drawn.second, (h, f), ("h", "f²(h)"), DRAW, ink, height),
+        _map_figure(drawn.x, drawn.composed, (x, f), ("x", "f²(f¹(x))"), DEEP, ink, height),
     )
-    traces: list[dict] = []
-    layout["annotations"] = annotations = []
-    for n, (domain, (a, b, mark, a_name, b_name, words)) in enumerate(
-        zip(domains, panels, strict=True)
-    ):
-        end = "" if n == 0 else str(n + 1)
-        on = {"xaxis": f"x{end}", "yaxis": f"y{end}"}
-        layout[f"xaxis{end}"] = labelled_axis(ink, a_name, domain=domain, anchor=f"y{end}")
-        layout[f"yaxis{end}"] = labelled_axis(ink, b_name, anchor=f"x{end}")
-        colour = DEEP if n == 2 else DRAW
-        annotations.append(
-            {
-                "text": f"{mark[0]:.2f} goes to {mark[1]:.2f}".replace("-", "−"),
-                "xref": "paper",
-                "yref": "paper",
-                "x": sum(domain) / 2,
-                "y": 1.0,
-                "yanchor": "bottom",
-                "showarrow": False,
-            }
-        )
-        traces += [
+
+
+def _map_figure(
+    a: np.ndarray,
+    b: np.ndarray,
+    mark: tuple[float, float],
+    names: tuple[str, str],
+    colour: str,
+    ink: Ink,
+    height: int,
+) -> dict:
+    """A map from a to b, and where it takes one input."""
+    layout = base_layout(ink, height) | {"showlegend": False, "margin": TITLED}
+    layout["xaxis"] = labelled_axis(ink, names[0])
+    layout["yaxis"] = labelled_axis(ink, names[1])
+    layout["annotations"] = [
+        {
+            "text": f"{mark[0]:.2f} goes to {mark[1]:.2f}".replace("-", "−"),
+            "xref": "paper",
+            "yref": "paper",
+            "x": 0.5,
+            "y": 1.0,
+            "yanchor": "bottom",
+            "showarrow": False,
+        }
+    ]
+    return {
+        "data": [
             {
                 **line(typed(a), typed(b)),
-                **on,
-                "name": words,
-                "line": {"color": colour, "width": 2.6 if n == 2 else 2},
+                "name": names[1],
+                "line": {"color": colour, "width": 2.4},
                 "hovertemplate": "%{x:.3g} goes to %{y:.3g}<extra></extra>",
             },
             {
                 "type": "scatter",
                 "mode": "markers",
-                **on,
                 "name": "one input",
                 "x": [mark[0]],
                 "y": [mark[1]],
@@ -256,8 +258,9 @@ def composition_figure(
                 "marker": {"size": 10, "color": SINGLE, "symbol": "diamond"},
                 "hoverinfo": "skip",
             },
-        ]
-    return {"data": traces, "layout": layout}
+        ],
+        "layout": layout,
+    }
 
 
 # 5 · The bound by hand, and part by part.

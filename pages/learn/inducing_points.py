@@ -33,8 +33,8 @@ ink = DARK if st.context.theme.type == "dark" else LIGHT
 def crash() -> tuple[np.ndarray, np.ndarray, tuple[str, str]]:
     """The motorcycle data about their mean, and the names of their columns."""
     data = catalogue.load("motorcycle")
-    names = data.input_names[0], f"{data.output_names[0]}, less its mean"
-    return data.X[:, 0], data.Y[:, 0] - data.Y[:, 0].mean(), names
+    y = data.Y[:, 0] - data.Y[:, 0].mean()
+    return data.X[:, 0], y, ("milliseconds after impact", "acceleration (g), less its mean")
 
 
 @st.cache_data(show_spinner=False)
@@ -127,13 +127,14 @@ LESSON = Lesson(
             "the inducing inputs the prior does the work: *given* u, it knows how f goes on."
         ),
         Equation(
-            r"q(f, u) = p(f \mid u)\; q(u), \qquad q(u) = \mathcal{N}(u \mid m, S)",
+            r"\begin{aligned} q(f, u) &= p(f \mid u)\; q(u) \\ q(u) &= \mathcal{N}(u \mid m, S) "
+            r"\end{aligned}",
             "The approximation keeps the prior's conditional and replaces only the belief about u.",
         ),
         Equation(
             r"\begin{aligned} \tilde\mu(x) &= m(x) + \alpha(x)^\top (m - m(Z)), \\ "
             r"\tilde\Sigma(x, x') &= k(x, x') - \alpha(x)^\top \big(k(Z, Z) - S\big)\, \alpha(x'), "
-            r"\qquad \alpha(x) = k(Z, Z)^{-1} k(Z, x) \end{aligned}",
+            r"\\ \alpha(x) &= k(Z, Z)^{-1} k(Z, x) \end{aligned}",
             "What this says of f anywhere. The prior's variance, less what knowing u would remove, "
             "plus what is still uncertain about u. Only an M × M matrix is inverted.",
         ),

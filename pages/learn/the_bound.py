@@ -70,8 +70,9 @@ LESSON = Lesson(
             "posterior, and it lets us compare kernels and noises as if we knew the evidence."
         ),
         Equation(
-            r"\log p(y) = \underbrace{\mathbb{E}_{q(u)}[\log p(y \mid u)] - "
-            r"\mathrm{KL}[q(u)\,\|\,p(u)]}_{\text{bound}} + \mathrm{KL}[q(u)\,\|\,p(u \mid y)]",
+            r"\begin{aligned} \log p(y) = \; &\underbrace{\mathbb{E}_{q(u)}[\log p(y \mid u)] - "
+            r"\mathrm{KL}[q(u)\,\|\,p(u)]}_{\text{bound}} \\ &+ "
+            r"\mathrm{KL}[q(u)\,\|\,p(u \mid y)] \end{aligned}",
             "The last term is never negative, so the bound is one. The left side does not depend "
             "on q: raising the bound must lower that last term.",
         ),
@@ -124,7 +125,7 @@ LESSON = Lesson(
             "model that is deeper than the data need becomes a shallower one by itself."
         ),
         Try(
-            "Switch the data to **the step** and wait for step 3,000 again.",
+            "Switch the data to **Step** and wait for step 3,000 again.",
             "Now the first layer keeps more than 10 nats of KL, and gladly pays: the fit rises by "
             "far more. It stays on, and the bound ends more than 50 nats above the single layer's.",
         ),

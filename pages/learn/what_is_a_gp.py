@@ -9,9 +9,9 @@ from pages.ui import stage
 from pages.ui.lesson import Equation, Lesson, Picture, Question, Try, Words, show
 
 KERNELS: dict[KernelName, str] = {
-    "rbf": "RBF (smooth)",
+    "rbf": "RBF",
     "matern32": "Matérn 3/2",
-    "matern12": "Matérn 1/2 (rough)",
+    "matern12": "Matérn 1/2",
 }
 LENGTHSCALES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 NOISES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5)
@@ -61,7 +61,8 @@ def gp() -> None:
         format_func=KERNELS.__getitem__,
         key="gp_kernel",
         required=True,
-        help="What functions are believed in before any point is seen.",
+        help="What functions are believed in before any point is seen: very smooth ones (RBF), "
+        "some with kinks (Matérn 3/2), or rough ones (Matérn 1/2).",
     )
     lengthscale = middle.select_slider(
         "Lengthscale ℓ",
@@ -160,11 +161,11 @@ LESSON = Lesson(
             "“Near” is measured in [lengthscales](glossary#lengthscale)."
         ),
         Equation(
-            r"f \sim \mathcal{GP}(m, k): \qquad \begin{bmatrix} f(x) \\ f(x') \end{bmatrix} \sim "
+            r"\begin{bmatrix} f(x) \\ f(x') \end{bmatrix} \sim "
             r"\mathcal{N}\!\left( \begin{bmatrix} m(x) \\ m(x') \end{bmatrix}, "
             r"\begin{bmatrix} k(x,x) & k(x,x') \\ k(x',x) & k(x',x') \end{bmatrix} \right)",
-            "Any two values of f are jointly Gaussian, and so are any two thousand. Here the mean "
-            "function m is zero.",
+            "$f \\sim \\mathcal{GP}(m, k)$: any two values of f are jointly Gaussian, and so are "
+            "any two thousand. Here the mean function m is zero.",
         ),
         Equation(
             r"k(x, x') = \exp\!\left( -\frac{(x - x')^2}{2 \ell^2} \right)",

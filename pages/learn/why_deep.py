@@ -7,7 +7,7 @@ import streamlit as st
 from datasets.starts import film
 from dgp_core.by_hand import composition
 from dgp_core.prior_view import PriorMean
-from pages.figures.lessons_a import composition_figure, live
+from pages.figures.lessons_a import composition_figures, live
 from pages.figures.palette import DARK, LIGHT
 from pages.ui import stage
 from pages.ui.choices import Choices
@@ -57,9 +57,15 @@ def by_hand() -> None:
         help="The orange diamond: from x to h in the first picture, from h to f in the second.",
     )
     drawn = composition(memory.compose_first, memory.compose_second, mean)
-    alt = "A first layer, a second layer, and the second after the first; one input is followed."
     name = FIRST[mean]  # pyright: ignore[reportArgumentType]
-    stage.figure(composition_figure(drawn, follow, name, ink), alt, "compose_picture")
+    figures = composition_figures(drawn, follow, name, ink)
+    panels = ("first", "A draw of f¹"), ("second", "A draw of f²"), ("both", "f² after f¹")
+    for column, figure, (key, words) in zip(
+        st.columns(3, gap="medium"), figures, panels, strict=True
+    ):
+        with column, st.container(gap="xsmall"):
+            st.markdown(f"**{words}**")
+            stage.figure(figure, f"{words}, and where it takes one input.", f"compose_{key}_map")
 
 
 LESSON = Lesson(
@@ -72,8 +78,9 @@ LESSON = Lesson(
             "A GP with a [stationary kernel](glossary#stationary-kernel) believes the same thing "
             "everywhere: its functions are as smooth on the left as on the right. Real functions "
             "often are not. They jump, they rest, they start to wiggle. Below, two models learn "
-            "the same step at the same time. On the right a single GP, on the left a "
-            "[deep GP](glossary#deep-gaussian-process) of two layers."
+            "the same step at the same time: a "
+            "[deep GP](glossary#deep-gaussian-process) of two layers, in blue, and a single GP, in "
+            "orange."
         ),
         Live(
             name="race",
@@ -124,27 +131,26 @@ LESSON = Lesson(
         ),
         Picture(
             by_hand,
-            "Left: a draw of the first layer. Middle: a draw of the second. Right: the second "
-            "after the first. The diamond is one input on its way.",
+            "A draw of the first layer, a draw of the second, and the second after the first. The "
+            "diamond is one input on its way.",
         ),
         Try(
-            "Move **Follow one input** from left to right, and watch the diamond in the middle "
-            "picture. Then press **Draw another f¹** and do it again.",
-            "Where the left curve is steep, the diamond runs through the middle picture; where it "
-            "is flat, the diamond rests; where it turns, the diamond goes back the way it came, "
-            "and the right curve repeats itself as in a mirror. The slope on the right is always "
-            "the product of the two others.",
+            "Move **Follow one input** from left to right, and watch the diamond on f². Then press "
+            "**Draw another f¹** and do it again.",
+            "Where f¹ is steep, the diamond runs along f²; where f¹ is flat, it rests; where f¹ "
+            "turns, it goes back the way it came, and the composition repeats itself as in a "
+            "mirror. The slope of the composition is always the product of the two others.",
         ),
         Equation(
-            r"f(x) = f^L\big(f^{L-1}(\cdots f^1(x))\big), \qquad "
-            r"\frac{\mathrm{d} f}{\mathrm{d} x} = \prod_{l=1}^{L} \frac{\mathrm{d} f^l}"
-            r"{\mathrm{d} f^{l-1}}",
+            r"\begin{aligned} f(x) &= f^L\big(f^{L-1}(\cdots f^1(x))\big) \\ "
+            r"\frac{\mathrm{d} f}{\mathrm{d} x} &= \prod_{l=1}^{L} \frac{\mathrm{d} f^l}"
+            r"{\mathrm{d} f^{l-1}} \end{aligned}",
             "A composition, and the chain rule: slopes multiply. A product of moderate slopes can "
             "be very steep here and nearly zero there.",
         ),
         Equation(
-            r"p\big(Y, \{F^l, U^l\}_{l=1}^L\big) = \prod_{i=1}^N p(y_i \mid f_i^L) \; "
-            r"\prod_{l=1}^L p(F^l \mid U^l; F^{l-1}, Z^{l-1})\, p(U^l; Z^{l-1})",
+            r"\begin{aligned} p\big(Y, \{F^l, U^l\}_{l=1}^L\big) = &\prod_{i=1}^N p(y_i \mid f_i^L)"
+            r" \\ &\prod_{l=1}^L p(F^l \mid U^l; F^{l-1}, Z^{l-1})\, p(U^l; Z^{l-1}) \end{aligned}",
             "The whole model, with $F^0 = X$: each layer is a GP whose inputs are the outputs of "
             "the one below, and each has its own inducing points.",
         ),

@@ -76,7 +76,11 @@ def live_elements(page: AppTest) -> dict[str, dict]:
     [
         ("what_is_a_gp", {"gp_picture", "kernel_picture"}, set()),
         ("inducing_points", {"sparse_picture", "tightening_picture"}, {"drag/deep", "drag/bound"}),
-        ("why_deep", {"compose_picture"}, {"race/deep", "race/rival"}),
+        (
+            "why_deep",
+            {"compose_first_map", "compose_second_map", "compose_both_map"},
+            {"race/deep", "race/rival"},
+        ),
         (
             "why_not_zero_mean",
             {"prior_zero", "prior_linear", "prior_information", "prior_slopes"},
@@ -161,15 +165,18 @@ def test_a_click_puts_a_point_and_another_takes_it_away():
 
 def test_a_layer_is_redrawn_and_an_input_followed():
     page = open_lesson("why_deep")
-    before = pictures(page)["compose_picture"]
+    before = pictures(page)
     page.button(key="redraw_second").click().run()
-    after = pictures(page)["compose_picture"]
-    assert before["data"][0] == after["data"][0] and before["data"][2] != after["data"][2]
+    after = pictures(page)
+    assert before["compose_first_map"] == after["compose_first_map"]
+    assert before["compose_second_map"] != after["compose_second_map"]
     page.slider(key="compose_follow").set_value(1.0).run()
-    moved = pictures(page)["compose_picture"]
     drawn = composition(0, 1)
     i = int(np.argmin(np.abs(drawn.x - 1.0)))
-    assert moved["data"][5]["y"] == [pytest.approx(drawn.composed[i])]
+    h, f = drawn.first[i], drawn.composed[i]
+    moved = {name: figure["data"][1] for name, figure in pictures(page).items()}
+    assert (moved["compose_second_map"]["x"], moved["compose_second_map"]["y"]) == ([h], [f])
+    assert (moved["compose_both_map"]["x"], moved["compose_both_map"]["y"]) == ([1.0], [f])
 
 
 def without_its_end(name: str) -> str:
