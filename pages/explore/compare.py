@@ -11,6 +11,7 @@ from dgp_core.data import Dataset
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS
 from dgp_core.live.workshop import WorkshopError
 from dgp_core.model import ModelSpec
+from dgp_core.plain import visible
 from dgp_core.plan import Plan, duration, estimate, plan_for
 from dgp_core.train import TrainSpec
 from pages.figures.compare import has_sheet, ladder_figure, sheet, sheet_figure
@@ -71,7 +72,7 @@ def choose_data() -> tuple[str, Dataset] | None:
 
     def title(name: str) -> str:
         if name == OWN and own is not None:
-            return f"Your data: {safe(own.dataset.name)}"
+            return f"Your data: {visible(own.dataset.name)}"
         return catalogue.entry(name).title
 
     name = st.selectbox(

@@ -9,6 +9,7 @@ import streamlit as st
 from dgp_core import explain, judge
 from dgp_core.archive import Archive
 from dgp_core.outcome import Outcome
+from dgp_core.plain import visible
 from dgp_core.plan import Plan, duration, estimate_plan
 from dgp_core.recipe import UNITS
 from dgp_core.script import Upload, decisions, script
@@ -265,7 +266,7 @@ def judge_fit(fitted: Fitted) -> None:
         st.markdown(score_table(judge.table(cards)))
     _what_scores_mean(fitted)
     models = [model for model in MODELS if model in {card.model for card in cards}]
-    best = "single" if verdict.word in ("single", "same") and "single" in models else models[0]
+    best = models[0] if verdict.word in ("deep", "too_few") or "single" not in models else "single"
     model = st.segmented_control(
         "Look closer at",
         models,
@@ -430,9 +431,7 @@ def _responses(fitted: Fitted, record: Archive, groups: dict, order: list[str]) 
     first = order[:3]
     key = held("shown", first)
     st.session_state[key] = [n for n in st.session_state[key] if n in groups] or first
-    shown = st.multiselect(
-        "Inputs", order, key=key, format_func=lambda n: safe(n), max_selections=9
-    )
+    shown = st.multiselect("Inputs", order, key=key, format_func=visible, max_selections=9)
     answers = once("responses", record, dict)
     data = fitted.prepared.dataset
     model, scaler = record.state.model, record.scaler
@@ -454,14 +453,10 @@ def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> Non
     data = fitted.prepared.dataset
     one, two, three, four = st.columns(4, gap="medium")
     with one:
-        x = st.selectbox(
-            "Across", order, key=held("map_x", order[0], order), format_func=lambda n: safe(n)
-        )
+        x = st.selectbox("Across", order, key=held("map_x", order[0], order), format_func=visible)
     others = [name for name in order if name != x]
     with two:
-        y = st.selectbox(
-            "Up", others, key=held("map_y", others[0], others), format_func=lambda n: safe(n)
-        )
+        y = st.selectbox("Up", others, key=held("map_y", others[0], others), format_func=visible)
     with three:
         shade = st.selectbox(
             "Show",
@@ -480,7 +475,7 @@ def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> Non
                 "Of class",
                 codes,
                 key=held("map_class", min(1, len(codes) - 1), codes),
-                format_func=lambda c: safe(data.classes[c]),
+                format_func=lambda c: visible(data.classes[c]),
             )
     with st.spinner("Two inputs are varied together …", show_time=True):
         found = once(
@@ -519,8 +514,9 @@ def _which(fitted: Fitted, name: str, label: str) -> str:
     if fitted.plan.model.layers == 1:
         return "deep"
     cards = fitted.scored()
-    word = judge.verdict(cards).word if {"deep", "single"} & {c.model for c in cards} else "deep"
-    first = "deep" if word in ("deep", "too_few") else "single"
+    if not {"deep", "single"} & {card.model for card in cards}:
+        return "deep"
+    first = "deep" if judge.verdict(cards).word in ("deep", "too_few") else "single"
     options = ["deep", "single"]
     chosen = st.segmented_control(
         label,
@@ -606,10 +602,14 @@ def predict_values(record: Archive, outcome: Outcome) -> None:
     own = {name.removeprefix(f"{target} "): float(v) for name, v in said.items()}
     middle = own["mean"] if np.isfinite(own["mean"]) else own["50%"]
     st.markdown(
-        f"**{safe(target)}: {middle:.4g}**, and with 90 % between {own['5%']:.4g} and "
-        f"{own['95%']:.4g}."
+        f"**{safe(target)}: {_number(middle)}**, and with 90 % between {_number(own['5%'])} and "
+        f"{_number(own['95%'])}."
     )
     stage.figure(interval_figure(own, target, ink()), "One row's prediction.", "your_one")
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}".replace("-", "−")
 
 
 def _value(group, column, scaler) -> float:
@@ -621,7 +621,7 @@ def _value(group, column, scaler) -> float:
             title,
             places,
             key=held(name, 0, places),
-            format_func=lambda i: safe(group.labels[i]),
+            format_func=lambda i: visible(group.labels[i]),
         )
         return float(at)
     d = group.columns[0]

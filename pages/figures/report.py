@@ -57,7 +57,7 @@ p { max-width: 46rem; margin: .5rem 0; } .small { color: #4C5A67; font-size: .88
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
 th, td { text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid #E3E8ED; }
 td.number { text-align: right; } .wide { overflow-x: auto; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(21rem, 1fr));
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(27rem, 1fr));
   gap: 1.6rem; }
 figure { margin: 0; } figcaption { font-size: .88rem; color: #4C5A67; max-width: 34rem; }
 svg { width: 100%; height: auto; } svg text { font-family: inherit; }
@@ -133,7 +133,7 @@ def fit_report(
     models = [model for model in MODELS if model in scored]
     names = list(scored[models[0]])
     rows = [[MODELS[model], *(said(n, e) for n, e in scored[model].items())] for model in models]
-    best = "single" if verdict.word in ("single", "same") and "single" in models else models[0]
+    best = models[0] if verdict.word in ("deep", "too_few") or "single" not in models else "single"
     card = together(cards, best)
     parts = [
         Part("The data and the models", about),

@@ -279,7 +279,7 @@ def importance_figure(found: Sequence[Importance], ink: Ink) -> dict:
         [one.name for one in shown],
         drops,
         np.array([2 * one.row_error if np.isfinite(one.row_error) else 0.0 for one in shown]),
-        "log-likelihood lost, nats a row (± 2 standard errors)",
+        "nats a row lost, ± 2 standard errors",
         DEEP,
         ink,
     )

@@ -6,6 +6,7 @@ import streamlit as st
 
 from datasets.catalogue import entry
 from dgp_core.live.trial import FEWEST_FOLDS, MOST_FOLD_CELLS, MOST_FOLDS
+from dgp_core.plain import visible
 from dgp_core.plan import Plan, estimate_plan, plan_for
 from dgp_core.table import Prepared, TableError
 from pages.ui import desk
@@ -192,7 +193,7 @@ def decide_columns() -> None:
             "Change what a column is",
             names,
             key=held("column", names[0], names),
-            format_func=lambda name: safe(name),
+            format_func=visible,
             help="Or click its row above.",
             width=280,
         )
@@ -247,7 +248,7 @@ def choose_target() -> Prepared | None:
                 key=held("target", first, names),
                 on_change=desk.forget,
                 args=("task", "transform"),
-                format_func=lambda name: safe(name),
+                format_func=visible,
             )
         known = kept.brought.task if target == kept.brought.target else None
         wished = desk.proposed(table, target, known)

@@ -223,7 +223,7 @@ def test_values_slid_in_are_predicted_as_by_the_core(regression):
     X = np.zeros((1, 5))
     X[0, 0], X[0, 1 + 2] = 1.0, 1.0
     mean = outcome.predictions(X)["y mean"][0]
-    assert f"y: {mean:.4g}" in words(regression)
+    assert f"y: {mean:.4g}".replace("-", "−") in words(regression)
 
 
 def test_a_second_file_is_predicted_or_says_what_it_lacks(regression):
