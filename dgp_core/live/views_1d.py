@@ -338,8 +338,12 @@ def _compiled(model: DeepGP, X, edges, noise, paths, functions, jitter):
 def _numbers(
     model: DeepGP, x: np.ndarray, scaler: Scaler, axis: _Axis, n_draws: int, noise: bool
 ) -> _Numbers:
-    """Everything of a model in one compiled call."""
-    dtype = model.layers[0].inducing.dtype
+    """Everything of a model in one compiled call.
+
+    Always in double precision: single has too few digits to draw a function at neighbouring places.
+    """
+    model = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), model)
+    dtype = np.float64
     kept = scaler.kept
     X = ((x - scaler.x_mean[kept]) / scaler.x_scale[kept])[:, None].astype(dtype)
     shapes = tuple(layer.q_mean.shape for layer in model.layers)

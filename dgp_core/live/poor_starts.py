@@ -1,0 +1,64 @@
+"""Starts that go wrong, to be looked at: inducing inputs anywhere, and units as they come.
+
+Each is a model before its first step, for a run to open; nothing else differs from a good start.
+"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dgp_core.archive import Archive
+from dgp_core.data import Dataset, Scaler
+from dgp_core.model import DeepGP, ModelSpec, create_model
+from dgp_core.optimise import create_state
+from dgp_core.train import Progress, TrainSpec
+
+SPREAD = 3.0
+"""Deviation of inducing inputs that are put anywhere, in those of the data."""
+
+
+def random_inducing(dataset: Dataset, spec: ModelSpec, train: TrainSpec) -> Archive:
+    """Every layer's Z drawn from N(0, SPREAD²) instead of k-means, whatever the data are."""
+    scaler = Scaler.fit(dataset)
+    model = _start(dataset, spec, train, scaler)
+    rng = np.random.default_rng(train.seed)
+    layers = tuple(
+        replace(
+            layer,
+            inducing=jnp.asarray(
+                SPREAD * rng.standard_normal(layer.inducing.shape), layer.inducing.dtype
+            ),
+        )
+        for layer in model.layers
+    )
+    return _archive(dataset, spec, train, scaler, replace(model, layers=layers))
+
+
+def unscaled(dataset: Dataset, spec: ModelSpec, train: TrainSpec) -> Archive:
+    """The usual start values on numbers that nobody has standardised."""
+    D, P = dataset.X.shape[1], dataset.Y.shape[1]
+    scaler = Scaler.from_moments(np.zeros(D), np.ones(D), np.zeros(P), np.ones(P), dataset.task)
+    return _archive(dataset, spec, train, scaler, _start(dataset, spec, train, scaler))
+
+
+def _start(dataset: Dataset, spec: ModelSpec, train: TrainSpec, scaler: Scaler) -> DeepGP:
+    X = scaler.inputs(dataset.X)
+    return create_model(spec, X, dataset.Y.shape[1], max(2, len(dataset.classes)), train.seed)
+
+
+def _archive(
+    dataset: Dataset, spec: ModelSpec, train: TrainSpec, scaler: Scaler, model: DeepGP
+) -> Archive:
+    return Archive(
+        model=spec,
+        training=train,
+        scaler=scaler,
+        state=create_state(model, jax.random.key(train.seed)),
+        progress=Progress(),
+        task=dataset.task,
+        input_names=dataset.input_names,
+        output_names=dataset.output_names,
+        classes=dataset.classes,
+    )

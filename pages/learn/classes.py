@@ -1,0 +1,215 @@
+"""Lesson 9: classes, and a hidden layer that pulls them apart."""
+
+from functools import partial
+
+import streamlit as st
+
+from pages.figures.boards import Look
+from pages.figures.lessons_b import chosen, with_cut
+from pages.figures.palette import DARK, LIGHT
+from pages.ui.choices import Choices
+from pages.ui.lesson import Equation, Lesson, Live, Part, Picture, Question, Try, Words, show
+
+ink = DARK if st.context.theme.type == "dark" else LIGHT
+LOOK = Look(ink)
+MAPS = ("deep", "rival", "legend", "layer_0", "layer_1", "bound_words")
+
+
+def plane(name: str, data: str, says: str) -> Live:
+    """Both models' maps on a set of two inputs, and what the first layer does to the plane."""
+    return Live(
+        name=name,
+        choices=Choices(data=data),
+        paint=partial(with_cut, look=LOOK, names=MAPS),
+        style=(ink,),
+        hosts=(
+            (("deep", 285, "Two layers"), ("rival", 285, "One layer")),
+            (("legend", 0, ""),),
+            (("layer_0", 196, "What layer 1 does to the plane"),),
+            (("cut_words", 0, ""),),
+        ),
+        says=says,
+    )
+
+
+def asked(key: str, label: str) -> None:
+    """A run that starts only for those who want it."""
+    st.toggle(label, key=f"want_{key}")
+
+
+def wanted(key: str) -> bool:
+    return bool(st.session_state.get(f"want_{key}"))
+
+
+def banana() -> tuple[Part, ...]:
+    ask = Picture(
+        partial(asked, "banana", "Train on the bananas"),
+        "5,300 rows in minibatches of 500. The run starts when you ask for it.",
+    )
+    if not wanted("banana"):
+        return (ask,)
+    live = plane("banana", "banana", "The probability of the second class; half-way is the border.")
+    return ask, live
+
+
+def clothes() -> tuple[Part, ...]:
+    ask = Picture(
+        partial(asked, "clothes", "Train on pictures of clothes"),
+        "2,000 pictures of 28 × 28 pixels in ten classes. The run starts when you ask for it, and "
+        "compiles for longer than the others.",
+    )
+    if not wanted("clothes"):
+        return (ask,)
+    live = Live(
+        name="clothes",
+        choices=Choices(data="fashion_mnist"),
+        paint=partial(chosen, look=LOOK, names=("deep", "layer_0", "legend")),
+        style=(ink,),
+        hosts=(
+            (("deep", 285, "True and predicted classes"), ("layer_0", 196, "After layer 1")),
+            (("legend", 0, ""),),
+        ),
+        says="Left: how often each class was taken for each other. Right: the rows after the first "
+        "layer, by their first two principal components.",
+    )
+    return ask, live
+
+
+LESSON = Lesson(
+    number=9,
+    title="Classes",
+    summary="A smooth function, a link, and a hidden layer that unrolls a spiral.",
+    minutes=20,
+    parts=(
+        Words(
+            "How does a model of smooth functions say *cat* or *dog*? It learns a function $f$ as "
+            "before, any number large or small, and a [likelihood](glossary#likelihood) turns it "
+            "into probabilities. Far above zero: surely the second class. Far below: surely the "
+            "first. At zero, nobody knows.\n\n"
+            "Nothing else changes: the same layers, the same [bound](glossary#bound), the same two "
+            "dice. What is new is what depth can do. Here are two spirals, wound round each other:"
+        ),
+        plane(
+            "spiral",
+            "spiral",
+            "Above: the probability of the second arm over the plane. Below: a grid of inputs and "
+            "the data as they enter the first layer, and as they leave it.",
+        ),
+        Try(
+            "Let it train to step 300, and read the line below the grid.",
+            "No straight cut parts the arms as they come: the best by least squares leaves about "
+            "three points in ten on the wrong side. After the first layer, one straight cut parts "
+            "**all** of them. The layer has unrolled the spiral, and the second has an easy job.",
+        ),
+        Try(
+            "Go on to step 1,000 and compare the two maps.",
+            "The deep model has every point right. The single layer, with its 25 inducing points "
+            "and one lengthscale for each input, is wrong on about one point in four.",
+        ),
+        Words(
+            "## From a number to a probability\n\n"
+            "With two classes, one function is enough. The Bernoulli likelihood sends it through "
+            "the normal distribution function Φ. The average over what is uncertain about $f$ is "
+            "known in closed form, path by path:"
+        ),
+        Equation(
+            r"p(y = 1 \mid f) = \Phi(f), \qquad p(y_* = 1) = \frac1S \sum_{s=1}^{S} "
+            r"\Phi\!\left(\frac{\mu_s}{\sqrt{1 + \sigma_s^2}}\right)",
+            "The more uncertain $f$ is, the nearer the probability is to one half: not knowing is "
+            "not the same as knowing that it is even, but to a bet it is.",
+        ),
+        Words(
+            "With $C$ classes there are $C$ functions, and the largest wins. The robust-max "
+            "likelihood says so with a grain of doubt, so that a mislabelled row cannot break "
+            "anything:"
+        ),
+        Equation(
+            r"p(y = c \mid f) = \begin{cases} 1 - \epsilon & \text{if } c = \arg\max_k f_k \\ "
+            r"\epsilon / (C - 1) & \text{otherwise} \end{cases} \qquad \epsilon = 10^{-3}",
+            "This is what the paper uses for handwritten digits.",
+        ),
+        Words(
+            "## Where depth has nothing to add\n\n"
+            "The banana data are two clouds that overlap. Which model is better here?"
+        ),
+        *banana(),
+        Try(
+            "Train on the bananas to step 300, and compare the maps.",
+            "Both models find the same border, and both are right on about 90 % of the rows. The "
+            "first layer still works: before it, a straight cut does no better than a coin, after "
+            "it, it is right on about 80 %. But a single layer can draw this border by itself, and "
+            "where the clouds overlap no model can know.",
+        ),
+        Words(
+            "## Many inputs\n\n"
+            "With 784 pixels there is no plane to look at. We look at what leaves the first layer "
+            "instead, by its two strongest directions: do clothes of one kind lie together?"
+        ),
+        *clothes(),
+        Question(
+            "Far from all data, what should a good classifier say?",
+            (
+                (
+                    "The class of the nearest point, with confidence.",
+                    False,
+                    "That is what many classifiers do, and it is why they are confident about "
+                    "nonsense.",
+                ),
+                (
+                    "About one half for each of two classes.",
+                    True,
+                    "Far away, $f$ returns to its prior: mean zero, large variance. Both push Φ to "
+                    "one half.",
+                ),
+                (
+                    "Zero for both.",
+                    False,
+                    "Probabilities add up to one, whatever the model knows.",
+                ),
+            ),
+        ),
+        Question(
+            "After the first layer, the spiral's arms can be parted by a straight cut. Why did the "
+            "layer learn that? Nobody told it to.",
+            (
+                (
+                    "The bound rewards it: a simple last layer has a small KL and fits well.",
+                    True,
+                    "To part the arms as they come, the last layer would need many bends, and "
+                    "bends cost. To bend the plane once, and then cut straight, is cheaper.",
+                ),
+                (
+                    "Its mean function is linear, so it makes things linear.",
+                    False,
+                    "The mean function hands on the plane as it is. The unrolling is what the "
+                    "layer adds to it.",
+                ),
+                (
+                    "By chance: another seed would not.",
+                    False,
+                    "How it unrolls depends on the seed. That it does so is what the bound asks "
+                    "for. Reset with another seed in the playground, and look.",
+                ),
+            ),
+        ),
+        Question(
+            "Two models are right on 90 % of the rows each. Are they equally good?",
+            (
+                (
+                    "Yes: accuracy is what counts.",
+                    False,
+                    "One may say 51 % and the other 99 %, for the same rows. Accuracy does not "
+                    "see the difference; anybody who acts on it does.",
+                ),
+                (
+                    "Not if one says how sure it is and keeps its word.",
+                    True,
+                    "That is [calibration](glossary#calibration): of all the rows called 80 %, "
+                    "four in five should come true. The log-likelihood rewards it.",
+                ),
+            ),
+        ),
+    ),
+)
+
+show(LESSON)

@@ -1,0 +1,239 @@
+"""Lesson 8: where depth helps, where it does not, and what was measured."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from datasets.printed import PRINTED
+from datasets.starts import film
+from pages.figures.boards import Look
+from pages.figures.lessons_b import MODELS, chosen, depth_figure, summary
+from pages.figures.palette import DARK, LIGHT
+from pages.ui import stage
+from pages.ui.choices import Choices
+from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+
+# What `python -m benchmarks.paper --json` wrote: a row a set, model and split.
+MEASURED = Path(__file__).parents[2] / "benchmarks" / "paper.json"
+UNKNOWN = "–"
+
+ink = DARK if st.context.theme.type == "dark" else LIGHT
+
+
+@st.cache_data(show_spinner=False)
+def measured() -> list[dict]:
+    """Rows that were measured; none where the benchmark has left no file."""
+    return json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.is_file() else []
+
+
+def pictures() -> None:
+    """A picture a set on which more than least squares was measured."""
+    rows = measured()
+    sets = [n for n in dict.fromkeys(r["set"] for r in rows) if len(summary(rows, n, "rmse")) > 1]
+    if not sets:
+        st.markdown("*No measurement is here: `python -m benchmarks.paper` makes it.*")
+        return
+    name = st.segmented_control(
+        "Data set", sets, default=sets[0], key="depth_set", required=True, width="content"
+    )
+    printed = {m: PRINTED.get((name, m), (None, None))[0] for m in summary(rows, name, "loglik")}
+    alt = f"Held-out log-likelihood on {name} by model, ours and the paper's."
+    stage.figure(depth_figure(rows, name, printed, ink), alt, "depth_picture")
+
+
+def table() -> None:
+    """Ours and the paper's, set by set and model by model."""
+    lines = [
+        "| Data | Model | Splits | Log-likelihood | The paper's | RMSE | The paper's |",
+        "|:--|:--|--:|--:|--:|--:|--:|",
+    ]
+    rows = measured()
+    for name in dict.fromkeys(row["set"] for row in rows):
+        loglik, error = summary(rows, name, "loglik"), summary(rows, name, "rmse")
+        for model, (mean, spread, splits) in loglik.items():
+            printed = [_number(value) for value in PRINTED.get((name, model), (None, None))]
+            cells = [
+                name,
+                MODELS[model],
+                f"{splits}",
+                _number(mean, spread),
+                printed[0],
+                _number(*error[model][:2]),
+                printed[1],
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+    st.markdown("\n".join(lines).replace("_", r"\_"))
+
+
+def _number(value: float | None, error: float = np.nan) -> str:
+    if value is None:
+        return UNKNOWN
+    digits = 3 if abs(value) < 0.1 else 2
+    text = f"{value:.{digits}f}" + (f" ({error:.{digits}f})" if np.isfinite(error) else "")
+    return text.replace("-", "−")
+
+
+LAYERS = ("deep", "rival", "bound_words", "layer_0_meter", "layer_1_meter")
+LESSON = Lesson(
+    number=8,
+    title="Does depth help?",
+    summary="Sometimes much, sometimes not at all. The second is good news too.",
+    minutes=20,
+    parts=(
+        Words(
+            "A deep GP can do all that a single layer can, and more. That is no promise that it "
+            "predicts better. Only rows that no model has seen can tell, and only the same rows "
+            "for everybody.\n\n"
+            "The authors split each data set twenty times, nine tenths to train and one tenth to "
+            "test. We do the same with the same splits, and score the same thing: the "
+            "[log-likelihood](glossary#log-likelihood) of the held-out rows under the "
+            "[mixture](glossary#mixture)."
+        ),
+        Picture(
+            pictures,
+            "Each dot is one split that we measured; the bar is their mean. A diamond is the "
+            "number in the paper, where we have it at hand. Our deep models were trained for "
+            "5,000 steps with 100 inducing points.",
+        ),
+        Words(
+            "**kin8nm** is a robot arm with eight joints. Each joint turns everything beyond it, "
+            "so the truth is a composition, and two layers are worth a third of a nat *a row*: "
+            "over 820 held-out rows, that is a factor of $e^{260}$ in how likely they are. The "
+            "third layer adds a little more.\n\n"
+            "**energy** asks how much heat a building needs. There the three models are as good as "
+            "each other, to about a hundredth of a nat. Depth has not helped. It has not hurt "
+            "either."
+        ),
+        Equation(
+            r"\log p(y_*) = \log \frac{1}{S} \sum_{s=1}^{S} \mathcal{N}\big(y_* \mid "
+            r"\mu_s(x_*),\; \sigma_s^2(x_*) + \sigma^2\big)",
+            "The score of one held-out row, in the data's own units; 100 paths. A table prints the "
+            "mean over rows and splits.",
+        ),
+        Words("## The table"),
+        Picture(
+            table,
+            "Ours beside the paper's. In brackets: the standard error of the mean over splits. A "
+            "dash stands for a number that we do not have at hand, not for one that does not "
+            "exist. Least squares (Linear) is the check on everything else: it has no luck in it, "
+            "so it must agree to every printed digit.",
+        ),
+        Words(
+            "## Where it does not help, and why that is good news\n\n"
+            "The authors name three sets on which depth makes no difference. **boston** is small: "
+            "455 rows to train on. **wine** is nearly linear, with much noise: even least squares "
+            "comes close to the best model. **naval** is so easy for a GP that there is nothing "
+            "left to find.\n\n"
+            "A large model on little data usually *loses*: it learns the noise by heart. A deep GP "
+            "did not, although nobody held it back. The [KL](glossary#kl-divergence) did. A layer "
+            "has to pay for every bend in it. Where bends do not raise the fit, they are not "
+            "bought, and the layer stays at its [mean function](glossary#mean-function), which "
+            "hands on what enters. Five layers then are one. So you may try depth without fear, "
+            "and read off the layers whether it was used.\n\n"
+            "Watch it happen. These data are nearly a straight line:"
+        ),
+        Live(
+            name="line",
+            choices=Choices(data="nearly_linear"),
+            paint=partial(chosen, look=Look(ink), names=LAYERS),
+            style=(ink,),
+            hosts=(
+                (("deep", 285, "The deep model"), ("rival", 285, "The single layer")),
+                (("bound_words", 0, ""),),
+            ),
+            says="Both predictions on the same data, and both bounds as the sums that they are.",
+            controls=("layers",),
+            offers={"layers": (1, 2, 3)},
+            film=tuple(film("nearly_linear")),
+        ),
+        Try(
+            "Set the depth to 3 and let it train to step 2,000. Compare the two bounds.",
+            "They end within three nats of each other, and so do the pictures. Both inner layers "
+            "have switched off: each departs from its mean function by less than one per cent.",
+        ),
+        Words("And here is a jump, where a single layer has one lengthscale too few:"),
+        Live(
+            name="jump",
+            choices=Choices(),
+            paint=partial(chosen, look=Look(ink), names=LAYERS),
+            style=(ink,),
+            hosts=(
+                (("deep", 285, "The deep model"), ("rival", 285, "The single layer")),
+                (("bound_words", 0, ""),),
+            ),
+            says="The same two models on the step.",
+            film=tuple(film("step")),
+        ),
+        Try(
+            "Let it train to step 1,000, and compare the bounds again.",
+            "The deep model is ahead by more than 50 nats. Its first layer is on: it stretches the "
+            "axis around the jump, so that the second one sees a gentle slope.",
+        ),
+        Question(
+            "On your data, three layers score the same as one. What do you conclude?",
+            (
+                (
+                    "Training failed: three layers must be better.",
+                    False,
+                    "They can be better only if there is something in the data that one layer "
+                    "cannot say. Look at the layers: if they are off, the model has chosen one.",
+                ),
+                (
+                    "One layer is enough here. Keep it, or keep three without harm.",
+                    True,
+                    "That is the wine case. The simpler model is faster; the deeper one did not "
+                    "overfit.",
+                ),
+                (
+                    "The deep model overfits.",
+                    False,
+                    "Then its held-out score would be worse than that of one layer, not equal.",
+                ),
+            ),
+        ),
+        Question(
+            "Why compare held-out log-likelihoods rather than bounds?",
+            (
+                (
+                    "The bound is random and the score is not.",
+                    False,
+                    "Both are estimated from sample paths. That is not the reason.",
+                ),
+                (
+                    "Bounds of different models lie below their evidences by different amounts.",
+                    True,
+                    "A deep model's bound may be far below its evidence, a single layer's close. "
+                    "Held-out rows ask the question that you care about, and need no bound.",
+                ),
+                (
+                    "The bound ignores the noise.",
+                    False,
+                    "The noise is in the likelihood, and so in the fit.",
+                ),
+            ),
+        ),
+        Question(
+            "Ours has two splits on kin8nm, the paper twenty. Is our difference between one and "
+            "two layers worth anything?",
+            (
+                (
+                    "Yes: both splits show it, and it is many times their spread.",
+                    True,
+                    "0.3 nats between the models, 0.02 between the splits. For small differences, "
+                    "such as two against three layers, two splits say little.",
+                ),
+                (
+                    "No: two is too few for anything.",
+                    False,
+                    "It depends on the size of the difference. Here the splits differ by 0.02 and "
+                    "the models by 0.3.",
+                ),
+            ),
+        ),
+    ),
+)
+
+show(LESSON)

@@ -1,0 +1,312 @@
+"""Lesson 10: how large, how deep, how long, and what goes wrong."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import streamlit as st
+
+from datasets.starts import film
+from dgp_core.live.poor_starts import random_inducing, unscaled
+from pages.figures.boards import Look
+from pages.figures.lessons_b import chosen
+from pages.figures.palette import DARK, LIGHT
+from pages.ui import session
+from pages.ui.choices import Choices
+from pages.ui.lesson import Equation, Lesson, Live, Part, Picture, Question, Try, Words, show
+
+ink = DARK if st.context.theme.type == "dark" else LIGHT
+LOOK = Look(ink)
+ELEMENTS = ("deep", "rival", "bound", "bound_words", "layer_0", "layer_0_meter")
+THOUSANDS = 1000.0  # millimetres where there were metres
+
+
+@dataclass(frozen=True)
+class Ailment:
+    """Something that goes wrong, and how it is told from health."""
+
+    title: str
+    ill: Choices
+    well: Choices
+    start: Literal["usual", "random Z", "float32", "unscaled"]
+    do: str
+    then: str
+    cure: str
+
+
+AILMENTS = {
+    "zero": Ailment(
+        "Zero mean",
+        Choices(layers=4, mean="zero"),
+        Choices(layers=4),
+        "usual",
+        "Four layers, inner means zero. Let both train to step 1,000.",
+        "The ill model predicts a flat line: after four draws around zero, neighbours and "
+        "strangers look alike, and there is nothing left to learn from. Its bound is hundreds of "
+        "nats lower than the single layer's. The healthy twin has found the jump.",
+        "Linear mean functions in inner layers. They are the default here; lesson 4 says why.",
+    ),
+    "rate": Ailment(
+        "Huge learning rate",
+        Choices(rate=1.0),
+        Choices(),
+        "usual",
+        "Adam's rate is 1 instead of 0.01. Let both train to step 1,000.",
+        "The first steps throw the parameters far away; what is safe there is to call everything "
+        "noise. The prediction is a flat line with a broad shade, the noise is as large as the "
+        "data's own deviation, and the bound stays where it is. It never comes back: from there, "
+        "no small step helps.",
+        "0.01 is safe, 0.05 with a rate that falls at the end is quicker. If the bound leaps up "
+        "and down, divide by three.",
+    ),
+    "scale": Ailment(
+        "No scaling",
+        Choices(),
+        Choices(),
+        "unscaled",
+        "Both columns are in thousandths of their unit, so the step is 2,000 high and 4,000 wide, "
+        "and nobody standardises them. Let it train to step 300.",
+        "The bound is worse by *millions* of nats. Start values are made for numbers around one: "
+        "a lengthscale of 2 is nothing on an axis of 4,000, so the mean falls back to zero "
+        "between the data, and inner layers stay off.",
+        "Scale by the training rows' mean and deviation: the app does it for you, and turns "
+        "everything back before you see it. Never measure them on test rows.",
+    ),
+    "random": Ailment(
+        "Random Z",
+        Choices(data="arm"),
+        Choices(data="arm"),
+        "random Z",
+        "Eight inputs, and the inducing inputs are thrown anywhere, three deviations wide. Let "
+        "both train to step 300.",
+        "The ill model lags behind by hundreds of nats: in eight dimensions most of the throws "
+        "land where no data are, and a point there says nothing about any row. It catches up only "
+        "slowly. With one input you would see no harm at all: there, every place is near some row.",
+        "Start Z at k-means centres of the inputs, and carry it through the mean functions to the "
+        "layers above.",
+    ),
+    "float32": Ailment(
+        "float32",
+        Choices(),
+        Choices(),
+        "float32",
+        "Numbers of 7 digits instead of 16. Let both train to step 1,000, and look for a "
+        "difference.",
+        "There is hardly one to see: the bounds differ by less than each of them trembles from "
+        "step to step. Half the digits are enough *here*, because the variance is computed in a "
+        "form that loses few, and a step that ends in nonsense is undone. Written the obvious "
+        "way, $k(x, x) - k_x^\\top K^{-1} k_x$ subtracts two nearly equal numbers, and single "
+        "precision turns small variances into negative ones.",
+        "float64 on a CPU, where it costs little. On an accelerator, float32 with the triangular "
+        "form and some [jitter](glossary#jitter).",
+    ),
+}
+
+
+def begin(choices: Choices, start: str) -> str:
+    """A run that starts in one of the wrong ways."""
+    data, model, train = choices.dataset, choices.model, choices.train
+    saved = None
+    if start == "random Z":
+        saved = random_inducing(data, model, train)
+    elif start == "unscaled":
+        data = replace(data, X=THOUSANDS * data.X, Y=THOUSANDS * data.Y)
+        saved = unscaled(data, model, train)
+    elif start == "float32":
+        model = replace(model, precision="float32")
+    run_id, _ = session.workshop().start(data, model, train, owner=session.browser(), saved=saved)
+    session.workshop().watch(run_id).label = choices
+    return run_id
+
+
+def ward() -> None:
+    """Which ailment is switched on."""
+    st.segmented_control(
+        "Switch on",
+        list(AILMENTS),
+        format_func=lambda key: AILMENTS[key].title,
+        key="ailment",
+        width="content",
+    )
+
+
+def twins() -> tuple[Part, ...]:
+    """The chosen ailment: the ill run, the healthy one, and what to look for."""
+    key = st.session_state.get("ailment")
+    if key is None:
+        return ()
+    ailment = AILMENTS[key]
+    hosts = ((("deep", 285, "The deep model"), ("bound", 285, "The bound")), (("state", 0, ""),))
+    paint = partial(chosen, look=LOOK, names=ELEMENTS)
+    filmed = ailment.well == Choices()
+    ill = Live(
+        name=f"ill_{key}",
+        choices=ailment.ill,
+        paint=paint,
+        style=(ink,),
+        hosts=hosts,
+        says=f"Ill: {ailment.title.lower() if key != 'random' else 'random Z'}. "
+        "Dashed, for comparison: the single layer in the same state.",
+        begin=partial(begin, start=ailment.start),
+    )
+    well = Live(
+        name=f"well_{key}",
+        choices=ailment.well,
+        paint=paint,
+        style=(ink,),
+        hosts=hosts,
+        says="Well: the same without the ailment.",
+        film=tuple(film("step")) if filmed else (),
+    )
+    return (
+        Try(ailment.do, ailment.then),
+        Words(f"### Ill: {ailment.title}"),
+        ill,
+        Words("### Its healthy twin"),
+        well,
+        Words(f"**The cure.** {ailment.cure}"),
+    )
+
+
+LESSON = Lesson(
+    number=10,
+    title="For practitioners",
+    summary="How many inducing points, how deep, when to stop, and what goes wrong.",
+    minutes=25,
+    parts=(
+        Words(
+            "You have your own data, and an afternoon. This lesson is about the few choices that "
+            "matter, in the order in which you will meet them, and about the ways in which a deep "
+            "GP goes wrong. Each of these can be switched on below, so that you know its face when "
+            "you see it."
+        ),
+        Live(
+            name="sizes",
+            choices=Choices(),
+            paint=partial(chosen, look=LOOK, names=ELEMENTS),
+            style=(ink,),
+            hosts=(
+                (("deep", 285, "The deep model"), ("bound", 285, "The bound")),
+                (("bound_words", 0, ""),),
+            ),
+            says="The step, with as many inducing points and layers as you like.",
+            controls=("inducing", "layers", "rate"),
+            offers={"inducing": (5, 10, 25, 50), "layers": (1, 2, 3), "rate": (0.005, 0.01, 0.05)},
+            film=tuple(film("step")),
+        ),
+        Words(
+            "## How many inducing points?\n\n"
+            "As many as the function has features, and then some. In one dimension 10 to 25 are "
+            "plenty; for tables of some ten columns, start at 100. The price grows with the square:"
+        ),
+        Equation(
+            r"\text{cost of a step} = O\big(B\, M^2\, (D^1 + D^2 + \cdots + D^L)\big)",
+            "B rows in the minibatch, M inducing points, $D^l$ outputs of layer $l$. Twice as many "
+            "inducing points cost four times as much; another layer costs once more of the same.",
+        ),
+        Try(
+            "Compare 5 inducing points with 25, each at step 1,000.",
+            "With 5 the deep model's bound ends lower, but it still finds the jump: two layers use "
+            "a few points well. Double M until the bound, or better the held-out score, gains less "
+            "than you care about. Then stop.",
+        ),
+        Words(
+            "## How deep?\n\n"
+            "Fit one layer first. It is fast, its bound is tight, and it is the score to beat. "
+            "Then two. Two layers bring most of what depth can bring; go to three where two were "
+            "clearly better than one. A layer that is not needed switches off (lessons 5 and 8), "
+            "so the risk is time, not [overfitting](glossary#overfitting).\n\n"
+            "## When to stop?\n\n"
+            "When the *smoothed* bound has levelled off. It trembles (lesson 6), so compare the "
+            "mean of the last 500 steps with the mean of the 500 before: a gain of less than a "
+            "hundredth of a nat a row is not worth waiting for. Let rates fall towards the end. "
+            "And look at held-out rows; not to stop early, since the bound does not overfit as a "
+            "training error does, but because it is the only score that counts."
+        ),
+        Words(
+            "## What goes wrong\n\n"
+            "Five ailments. Each comes with a healthy twin: same data, same seed, nothing else "
+            "changed. Look at both before you read on."
+        ),
+        Picture(ward, "Choose one; its two runs start below."),
+        *twins(),
+        Words(
+            "## A check-list\n\n"
+            "1. Scale inputs and outputs by the training rows.\n"
+            "2. Fit least squares and one layer first: know what there is to beat.\n"
+            "3. Z from k-means, linear means inside, RBF kernel, a lengthscale for each input.\n"
+            "4. 100 inducing points, two layers, Adam at 0.01, natural gradients for the last "
+            "layer.\n"
+            "5. Watch the smoothed bound, the noise and the layers. Noise as large as the data's "
+            "deviation means that nothing was learned.\n"
+            "6. Score held-out rows by the mixture, and check "
+            "[calibration](glossary#calibration)."
+        ),
+        Question(
+            "The bound has been flat for 2,000 steps. The noise variance, in standard units, is "
+            "1.0. What has happened?",
+            (
+                (
+                    "It has converged to a good fit.",
+                    False,
+                    "In standard units the data have variance 1. Noise of 1 leaves nothing for the "
+                    "function: the model calls everything noise.",
+                ),
+                (
+                    "The model has learned nothing: begin again with a smaller rate.",
+                    True,
+                    "This is the face of the huge learning rate, and of zero means in deep models. "
+                    "If a single layer too ends there, the inputs may truly say nothing.",
+                ),
+                (
+                    "There are too few inducing points.",
+                    False,
+                    "Too few make a function too smooth, and the noise somewhat too large. They "
+                    "rarely leave nothing at all.",
+                ),
+            ),
+        ),
+        Question(
+            "Your table has 11 columns in units from 0.001 to 10,000. Must you do anything?",
+            (
+                (
+                    "Standardise each column by the training rows.",
+                    True,
+                    "Then one start value of the lengthscale suits all of them, and a step of one "
+                    "size does. In this app it is done for you.",
+                ),
+                (
+                    "No: there is a lengthscale for each input, and it will be learned.",
+                    False,
+                    "It would have to travel from 2 to 20,000 before anything can be seen, and "
+                    "without seeing anything there is no gradient to travel by.",
+                ),
+                (
+                    "Standardise by all rows, test rows included.",
+                    False,
+                    "Test rows must not be known to anything. It is a small leak, but it is one.",
+                ),
+            ),
+        ),
+        Question(
+            "Doubling M from 100 to 200 raised the held-out log-likelihood by 0.001 a row. What "
+            "next?",
+            (
+                (
+                    "Keep 100: spend the time elsewhere, perhaps on a second layer.",
+                    True,
+                    "M is no longer what holds the model back. A fourfold price for a thousandth "
+                    "of a nat is a poor bargain.",
+                ),
+                (
+                    "Go on to 400: more is always better.",
+                    False,
+                    "The bound never falls with more, but the gain has levelled off and the price "
+                    "has not.",
+                ),
+            ),
+        ),
+    ),
+)
+
+show(LESSON)
