@@ -31,6 +31,14 @@ STYLE = """<style>
 [data-testid=stMainBlockContainer] { max-width: 66rem; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 .st-key-stage, .st-key-cookie { position: absolute; }
+.stMarkdown > div:has(.katex-display), .stMarkdown > div > div:has(> .katex-display) {
+  width: 100%;
+}
+[data-testid=stMarkdownContainer] .katex-display { overflow: auto hidden; padding: 2px 0; }
+@media (max-width: 640px) {
+  .katex-display > .katex { font-size: 1em; }
+  .katex-display .katex-html > .tag { position: static !important; padding-left: 1em; }
+}
 @media print { [data-testid=stHeader], [data-testid=stSidebar] { display: none; } }
 </style>"""
 PROJECTOR = """<style>
@@ -83,6 +91,8 @@ class Live:
     """What these controls offer, where that is less than in the playground."""
     film: tuple = ()
     """Shown while the run compiles; with other choices, the stored film of those, if any."""
+    begin: Callable[[Choices], str] = session.start_with
+    """Starts the run and returns its id; another one where choices cannot say what is special."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +187,7 @@ def _scene(lesson: Lesson, live: Live) -> Scene:
             else:
                 session.follow(run, choices)
     if run_id is None:
-        run_id = session.start_with(choices)
+        run_id = live.begin(choices)
         kept[(lesson.number, live.name)] = run_id
     own = choices.shape == live.choices.shape
     filmed = live.film if own else tuple(film(choices.data)) if choices.model == FILMED else ()
@@ -236,7 +246,7 @@ def _bar(lesson: Lesson, live: Live, run: Run, run_id: str) -> None:
             "Reset",
             icon=":material/replay:",
             key=f"reset_{key}",
-            on_click=_wish,
+            on_click=_wish if live.begin is session.start_with else _again,
             args=(run_id, "reset"),
         )
         stage.words(f"{live.name}/numbers", 20)
@@ -247,6 +257,13 @@ def _wish(run_id: str, word: str) -> None:
     with in_words("This run is over. Reload the page for another one."):
         getattr(session.workshop().control(run_id, session.browser()), word)()
         session.workshop().wake()
+
+
+def _again(run_id: str, _word: str) -> None:
+    """Ends a run that began in a way of its own, so that the page begins it so again."""
+    session.let_go()
+    with in_words("This run is over. Reload the page for another one."):
+        session.workshop().drop(run_id, session.browser())
 
 
 LABELS = {
