@@ -18,6 +18,11 @@ STYLE = """<style>
   [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
 }
 </style>"""
+# The theme's own blue is too faint for small letters on a tint of itself.
+CONTRAST = """<style>
+button[data-variant=segmented_control] p, [data-testid=stSlider] p {{ color: {text}; }}
+button kbd {{ color: inherit !important; opacity: 1 !important; }}
+</style>"""
 PROJECTOR = "<style>html { font-size: 20px; } [data-testid=stSidebar] { display: none; }</style>"
 
 
@@ -26,9 +31,10 @@ def dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def dress() -> None:
-    """The page's margins, and large type where a link asks for it."""
-    st.html(STYLE + (PROJECTOR if session.manner().projector else ""))
+def dress(style: str = STYLE) -> None:
+    """The page's margins, large type where a link asks for it, and letters that stand out."""
+    text = st.get_option(f"theme.{'dark' if dark() else 'light'}.textColor")
+    st.html(style + CONTRAST.format(text=text) + (PROJECTOR if session.manner().projector else ""))
 
 
 def state_line() -> None:

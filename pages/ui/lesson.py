@@ -19,6 +19,7 @@ from datasets.starts import film
 from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session, stage
+from pages.ui.bar import dress
 from pages.ui.choices import OFFERED, SPEEDS, Choices
 from pages.ui.sentences import in_words
 from pages.ui.server import Elements, Scene
@@ -40,11 +41,6 @@ STYLE = """<style>
   .katex-display .katex-html > .tag { position: static !important; padding-left: 1em; }
 }
 @media print { [data-testid=stHeader], [data-testid=stSidebar] { display: none; } }
-</style>"""
-PROJECTOR = """<style>
-html { font-size: 22px; }
-[data-testid=stSidebar] { display: none; }
-[data-testid=stMainBlockContainer] { max-width: 90rem; }
 </style>"""
 
 
@@ -141,7 +137,7 @@ def show(lesson: Lesson, on_click: Callable[[], None] = lambda: None) -> None:
             _show_part(lesson, i, part, manner.lock)
         _foot(lesson)
     session.keep_cookie()
-    st.html(STYLE + (PROJECTOR if manner.projector else ""))
+    dress(STYLE)
 
 
 def _show_part(lesson: Lesson, i: int, part: Part, locked: bool) -> None:

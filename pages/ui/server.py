@@ -167,7 +167,7 @@ class Server:
                 painted = {"state": _pack({"text": sentence, "phase": phase(run, place)})}
             own: Elements = {
                 "state": {"text": status(run, place), "phase": phase(run, place)},
-                "numbers": {"text": numbers(run, moment, self._pace(run))},
+                "numbers": {"text": numbers(run, moment, self._pace(run) if run.playing else 0.0)},
                 "timeline": self._timeline(viewer, name, run),
             }
             for element, content in ({k: _pack(v) for k, v in own.items()} | painted).items():

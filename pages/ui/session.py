@@ -188,7 +188,7 @@ def current_run() -> tuple[str, bool]:
                 follow(run, memory.choices)
                 write_link()
                 return memory.run_id, True
-            memory.said = [restart_sentence(started_with(run), memory.choices)]
+            memory.said = restart_sentences(started_with(run), memory.choices)
             with suppress(WorkshopError):
                 workshop().drop(memory.run_id, browser())
     return start(), True
@@ -248,17 +248,17 @@ def started_with(run: Run) -> Choices:
     )
 
 
-def restart_sentence(before: Choices, after: Choices) -> str:
-    """Why a run began again."""
+def restart_sentences(before: Choices, after: Choices) -> list[str]:
+    """Why a run began again; nothing where a point was put down, which anybody sees."""
     if before.data == after.data == "drawn" and before.points != after.points:
-        return "Another point: both models began again, from the same seed."
+        return []
     names = ("data", "layers", "inducing", "width", "kernels", "mean", "likelihood", "batch")
     changed = [IN_WORDS[n] for n in (*names, "samples") if getattr(before, n) != getattr(after, n)]
     if (before.natural > 0) != (after.natural > 0):
         changed.append(IN_WORDS["natural"])
     if before.data != after.data:
         changed = [IN_WORDS["data"]]
-    return f"Another {' and '.join(changed)}: both models began again, from the same seed."
+    return [f"Another {' and '.join(changed)}: both models began again, from the same seed."]
 
 
 def new_seed() -> None:
