@@ -67,8 +67,8 @@ AILMENTS = {
         "Both columns are in thousandths of their unit, so the step is 2,000 high and 4,000 wide, "
         "and nobody standardises them. Let it train to step 300.",
         "The bound is worse by *millions* of nats. Start values are made for numbers around one: "
-        "a lengthscale of 2 is nothing on an axis of 4,000, so the mean falls back to zero "
-        "between the data, and inner layers stay off.",
+        "a lengthscale of 2 is nothing on an axis of 4,000. So no row has a neighbour, the curve is "
+        "off by hundreds half-way between two rows, and the inner layer stays off.",
         "Scale by the training rows' mean and deviation: the app does it for you, and turns "
         "everything back before you see it. Never measure them on test rows.",
     ),

@@ -1,0 +1,472 @@
+"""Lessons 6 to 10 and the glossary without a browser; what they promise, measured on models."""
+
+import json
+import re
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from datasets.printed import PRINTED
+from dgp_core.live.layer_depth import layer_history
+from dgp_core.live.mixture_view import latent, mixture_at
+from dgp_core.live.noise_view import noise_view, row_alone
+from dgp_core.live.poor_starts import random_inducing, unscaled
+from dgp_core.live.run import Run
+from dgp_core.live.views import View2D, view
+from pages.figures import lessons_b as figures
+from pages.figures.palette import DARK, LIGHT
+from pages.ui.choices import Choices
+from pages.ui.lesson import Equation, Words, sheet
+from pages.ui.server import server
+
+ROOT = Path(__file__).parents[2]
+LEARN = ROOT / "pages" / "learn"
+LESSONS = (
+    "doubly_stochastic",
+    "prediction_is_a_mixture",
+    "does_depth_help",
+    "classes",
+    "for_practitioners",
+)
+FIRST = {
+    "doubly_stochastic": "noise/deep",
+    "prediction_is_a_mixture": "gap/deep",
+    "does_depth_help": "line/deep",
+    "classes": "spiral/deep",
+    "for_practitioners": "sizes/deep",
+}
+"""A live picture that is there at once."""
+PATIENCE = 240
+
+
+@pytest.fixture(autouse=True)
+def uncompiled(monkeypatch):
+    """Runs of the pages stay as they are before compilation; measured runs are driven by hand."""
+    monkeypatch.setattr(Run, "prepare", lambda run: None)
+
+
+def open_page(name: str) -> AppTest:
+    page = AppTest.from_file(str(LEARN / f"{name}.py"), default_timeout=PATIENCE).run()
+    assert not page.exception and not page.error
+    return page
+
+
+def pictures(page: AppTest) -> dict[str, dict]:
+    """The figures that the page's script made, by their names."""
+    hosts = [json.loads(host.proto.json) for host in page.get("bidi_component")]
+    found = {data["name"]: data for data in hosts if data.get("kind") == "figure"}
+    assert all(len(data["alt"]) > 20 for data in found.values())
+    return {name: json.loads(data["figure"]) for name, data in found.items()}
+
+
+def live_elements(page: AppTest) -> dict[str, dict]:
+    viewer = server().known(page.session_state.viewer)
+    return {name: json.loads(part) for name, part in server().elements(viewer).items()}
+
+
+def names_of(name: str) -> dict:
+    """What a lesson's script defines, up to where it is shown."""
+    text, end, _ = (LEARN / f"{name}.py").read_text(encoding="utf-8").rpartition("show(LESSON")
+    assert end
+    own: dict = {"__file__": str(LEARN / f"{name}.py")}
+    exec(text, own)
+    return own
+
+
+# The pages.
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_opens_with_a_picture_equations_and_tries(name):
+    page = open_page(name)
+    for figure in pictures(page).values():
+        go.Figure(figure)
+    first = live_elements(page)[FIRST[name]]
+    assert len(first["figure"]["data"]) >= 1 and len(first["alt"]) > 20
+    assert len(page.latex) >= 1 and len(page.radio) == 3 and page.info
+    assert all("What should happen" in part.value for part in page.info)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_question_answers_back(name):
+    page = open_page(name)
+    for i in range(3):
+        said = []
+        for answer in page.radio[i].options:
+            page.radio[i].set_value(answer).run()
+            assert not page.exception and len(page.success) + len(page.warning) == 1
+            said.append((bool(page.success), [*page.success, *page.warning][0].value))
+        assert sum(right for right, _ in said) == 1
+        assert len({why for _, why in said}) == len(said)
+        page.radio[i].set_value(None).run()
+
+
+def test_lessons_with_a_film_move_at_once():
+    for name in ("doubly_stochastic", "does_depth_help", "for_practitioners"):
+        scene = FIRST[name].split("/")[0]
+        elements = live_elements(open_page(name))
+        assert "recording of step" in elements[f"{scene}/numbers"]["text"]
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_prints_with_its_equations_and_exercises(name):
+    lesson = names_of(name)["LESSON"]
+    text = sheet(lesson)
+    equations = sum(isinstance(part, Equation) for part in lesson.parts)
+    assert text.count('display="block"') == equations
+    assert "Exercise 4" in text and "](" not in text
+
+
+def test_every_link_to_the_glossary_finds_its_term():
+    anchors = {part.proto.anchor for part in open_page("glossary").subheader}
+    for path in LEARN.glob("*.py"):
+        wanted = set(re.findall(r"\]\(glossary#([\w-]+)\)", path.read_text(encoding="utf-8")))
+        assert wanted <= anchors, (path.name, wanted - anchors)
+    for name in LESSONS:
+        words = [part for part in names_of(name)["LESSON"].parts if isinstance(part, Words)]
+        assert any("](glossary#" in part.text for part in words), name
+
+
+def test_the_glossary_has_each_term_once_in_order_and_finds_one():
+    page = open_page("glossary")
+    anchors = [part.proto.anchor for part in page.subheader]
+    assert len(set(anchors)) == len(anchors) > 55
+    text = " ".join(part.value for part in page.markdown)
+    for slip in ("11 inputs", "16 inputs", "28 inputs", "5 million rows", "minus sign"):
+        assert slip in text
+    assert "1705.08933" in text and "(why_not_zero_mean)" in text
+    for address in re.findall(r"\]\((\w+)\)", text):
+        assert (LEARN / f"{address}.py").is_file()
+    page.text_input(key="glossary_wish").set_value("jitter").run()
+    found = [part.proto.anchor for part in page.subheader]
+    assert "jitter" in found and len(found) < 5
+    page.text_input(key="glossary_wish").set_value("zzz").run()
+    assert not page.subheader and len(page.info) == 1
+
+
+def test_runs_that_cost_start_only_when_asked():
+    page = open_page("classes")
+    assert not any(name.startswith("banana") for name in live_elements(page))
+    page.toggle(key="want_banana").set_value(True).run()
+    assert not page.exception
+    assert "figure" in live_elements(page)["banana/deep"]
+
+
+@pytest.mark.parametrize("key", ["zero", "rate", "scale", "random", "float32"])
+def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
+    page = open_page("for_practitioners")
+    assert not any("ill_" in name for name in live_elements(page))
+    page.segmented_control(key="ailment").set_value(key).run()
+    assert not page.exception and not page.error
+    elements = live_elements(page)
+    assert "figure" in elements[f"ill_{key}/deep"] and "figure" in elements[f"well_{key}/deep"]
+    runs = page.session_state.lesson_runs
+    ill = server().workshop.watch(runs[10, f"ill_{key}"])
+    well = server().workshop.watch(runs[10, f"well_{key}"])
+    scales = ill.scaler.x_scale, well.scaler.x_scale
+    assert (key == "scale") == (not np.array_equal(*scales))
+    assert (key == "float32") == (ill.model.precision != well.model.precision)
+    assert (key == "zero") == (ill.model.mean_function == "zero")
+    assert (key == "rate") == (ill.train.learning_rate != well.train.learning_rate)
+    page.button(key=f"reset_10_ill_{key}").click().run()
+    assert not page.exception
+    again = server().workshop.watch(page.session_state.lesson_runs[10, f"ill_{key}"])
+    assert again is not ill and again.model == ill.model
+    assert np.array_equal(again.scaler.x_scale, ill.scaler.x_scale)
+
+
+def test_the_place_of_the_mixture_moves_and_by_hand_numbers_follow():
+    page = open_page("prediction_is_a_mixture")
+    page.slider(key="star_7").set_value(1.5).run()
+    assert not page.exception
+    viewer = server().known(page.session_state.viewer)
+    assert viewer is not None and 1.5 in viewer.scenes["gap"].style[-1].star
+    before = pictures(page)["bent_picture"]
+    page.slider(key="bent_steepness").set_value(8.0).run()
+    assert pictures(page)["bent_picture"] != before
+
+
+# The figures.
+
+
+@pytest.mark.parametrize("ink", [LIGHT, DARK])
+def test_figures_build(ink, rng):
+    rows = [
+        {"set": "a", "model": model, "split": i, "loglik": -1.0 + i, "rmse": 1.0}
+        for model in ("linear", "dgp2")
+        for i in range(2)
+    ]
+    for figure in (
+        figures.bent_figure(0.0, 0.8, 4.0, ink),
+        figures.estimates_figure(rng.normal(3.0, 1.0, (4, 25)), 3.0, ink),
+        figures.depth_figure(rows, "a", {"linear": -0.5, "dgp2": None}, ink),
+    ):
+        go.Figure(figure)
+        assert figure["layout"]["font"]["color"] == ink.text
+    assert figures.summary(rows, "a", "loglik")["dgp2"] == (-0.5, 0.5, 2)
+
+
+def test_humps_are_counted_and_a_straight_cut_is_the_best(rng):
+    y = np.linspace(-4, 4, 801)
+    bell = np.exp(-0.5 * ((y[:, None] - np.array([-2.0, 0.0, 2.0])) / 0.3) ** 2)
+    assert np.allclose(figures.humps(y, bell @ [1.0, 0.0, 0.5]), [-2, 2], atol=0.02)
+    assert len(figures.humps(y, bell @ [1.0, 0.0, 0.05])) == 1
+    points = rng.standard_normal((200, 2))
+    assert figures.straight_cut(points, (points @ [1.0, -2.0] > 0).astype(float)) > 0.97
+    assert figures.straight_cut(points, (points[:, 0] * points[:, 1] > 0).astype(float)) < 0.7
+
+
+# What is promised, measured on models.
+
+
+class Trained:
+    """A run driven by hand."""
+
+    def __init__(self, choices: Choices, run: Run | None = None):
+        self.run = run or Run(choices.dataset, choices.model, choices.train)
+        self.run.advance()
+
+    def to(self, step: int) -> "Trained":
+        while self.moment.step < step:
+            assert self.run.status != "failed", self.run.reason
+            self.run.step(min(1000, step - self.moment.step))
+            self.run.advance()
+        return self
+
+    @property
+    def moment(self):
+        assert self.run.latest is not None
+        return self.run.latest
+
+    def bounds(self, which: int = 0) -> np.ndarray:
+        """Of the deep model or of its rival at every step."""
+        fit, kl = self.run.record()[which]
+        return fit - kl.sum(1)
+
+    @property
+    def deep(self) -> float:
+        return float(self.bounds()[-100:].mean())
+
+    @property
+    def single(self) -> float:
+        return float(self.bounds(1)[-100:].mean())
+
+    @property
+    def departures(self) -> list[float]:
+        return [float(layer.departure[-1]) for layer in layer_history(self.run).layers[:-1]]
+
+    @property
+    def noise(self) -> float:
+        """The likelihood's variance, in standard units."""
+        likelihood = self.moment.deep.likelihood
+        return float(np.exp(np.asarray(likelihood.log_variance)[0]))  # pyright: ignore
+
+    def means(self, x: np.ndarray | None = None) -> np.ndarray:
+        """The deep model's predicted means in standard units."""
+        X = self.run.dataset.X if x is None else x[:, None]
+        return latent(self.moment.deep, self.run.scaler.inputs(X)).mean[:, 0]
+
+
+@lru_cache
+def on_the_step() -> Trained:
+    return Trained(Choices(batch=100)).to(1000)
+
+
+def roughness(trained: Trained) -> float:
+    return float(np.abs(np.diff(trained.bounds()[-300:])).mean())
+
+
+def test_a_small_minibatch_makes_the_bound_rough_and_it_climbs_all_the_same():
+    few = Trained(Choices(batch=10)).to(1000)
+    assert few.run.train.minibatch == 10 and on_the_step().run.train.minibatch is None
+    assert roughness(few) > 4 * roughness(on_the_step())
+    climb = few.bounds()
+    assert climb[-300:].mean() > climb[:50].mean() + 500
+
+
+def test_both_dice_are_fair_and_rows_are_the_wilder_one():
+    trained = on_the_step()
+    seen = noise_view(trained.run, trained.moment)
+    N = seen.n_rows
+    for spread in seen.spreads.values():
+        error = np.hypot(spread.standard_error, seen.bound_error)
+        assert abs(spread.both.mean() - seen.bound) < 4 * error
+    wide = seen.spreads[1, 8].both.std()
+    assert seen.spreads[20, 8].both.std() > 0.7 * wide
+    assert seen.spreads[1, 32].both.std() < 0.8 * wide
+    assert seen.spreads[1, N].both.std() < 0.3 * wide
+
+
+@pytest.mark.parametrize("row", [0, 50, 99])
+def test_a_row_alone_answers_as_among_all_others(row):
+    trained = on_the_step()
+    assert row_alone(trained.run, trained.moment, row).difference < 1e-6
+
+
+def apart(mixture) -> tuple[float, np.ndarray, np.ndarray]:
+    """How far a mixture by hand is from its summary, and both densities."""
+    y = np.linspace(-3, 3, 1201)
+    p = np.exp(mixture.log_density(y[:, None])).ravel()
+    m, v = mixture.mean.item(), mixture.variance.item()
+    g = np.exp(-0.5 * (y - m) ** 2 / v) / np.sqrt(2 * np.pi * v)
+    return 0.5 * float(np.trapezoid(np.abs(p - g), y)), p, g
+
+
+def test_a_gentle_slope_keeps_a_gaussian_and_a_cliff_tears_it():
+    y = np.linspace(-3, 3, 1201)
+    gentle, p, _ = apart(figures.bent_mixture(0.0, 0.8, 0.4))
+    assert gentle < 0.05 and len(figures.humps(y, p)) == 1
+    torn, p, g = apart(figures.bent_mixture(0.0, 0.8, 8.0))
+    assert torn > 0.4 and len(figures.humps(y, p)) == 2
+    assert p[g.argmax()] < 0.1 * p.max()
+    _, p, _ = apart(figures.bent_mixture(1.0, 0.1, 8.0))
+    assert len(figures.humps(y, p)) == 1
+
+
+def test_in_the_gap_the_paths_disagree_and_on_the_plain_they_do_not():
+    choices = Choices(data="drawn", points=names_of("prediction_is_a_mixture")["gap"](), layers=3)
+    trained = Trained(choices).to(1000)
+    plain = mixture_at(trained.run, trained.moment, np.array([1.5]))
+    assert figures.misplaced(plain) < 0.01 and len(figures.humps(plain.y, plain.deep.density)) == 1
+    torn = mixture_at(trained.run, trained.moment, np.array([0.0]))
+    assert figures.misplaced(torn) > 0.08 and len(figures.humps(torn.y, torn.deep.density)) > 1
+    assert torn.deep.split.between / torn.deep.split.total > 0.8
+    assert torn.rival.deviation < 0.5 * torn.deep.deviation
+    assert "humps" in figures.mixture_words(torn) and "one hump" in figures.mixture_words(plain)
+
+
+def test_the_fork_is_swallowed_by_the_noise():
+    trained = Trained(Choices(data="two_branches")).to(3000)
+    for x in (-0.5, 0.3, 0.6, 0.9):
+        seen = mixture_at(trained.run, trained.moment, np.array([x]))
+        assert len(figures.humps(seen.y, seen.deep.density)) == 1
+        assert figures.misplaced(seen) < 0.01
+        assert seen.deep.deviation > 0.3
+    assert abs(trained.deep - trained.single) < 5
+
+
+def measured() -> list[dict]:
+    return json.loads((ROOT / "benchmarks" / "paper.json").read_text(encoding="utf-8"))
+
+
+def test_the_table_says_what_the_lesson_says():
+    rows = measured()
+    arm, heat = (figures.summary(rows, name, "loglik") for name in ("kin8nm", "energy"))
+    assert 0.3 < arm["dgp2"][0] - arm["sgp"][0] < 0.36 and arm["dgp3"][0] > arm["dgp2"][0]
+    deep = [heat[model][0] for model in ("sgp", "dgp2", "dgp3")]
+    assert max(deep) - min(deep) < 0.015
+    keys = [(row["set"], row["model"], row["split"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("name", sorted(name for name, model in PRINTED if model == "linear"))
+def test_least_squares_agrees_with_every_digit_that_the_paper_prints(name):
+    rows = measured()
+    for score, printed in zip(("loglik", "rmse"), PRINTED[name, "linear"], strict=True):
+        mean, _, splits = figures.summary(rows, name, score)["linear"]
+        assert splits == 20
+        assert printed is None or round(mean, 2) == printed
+
+
+def test_the_table_shows_a_dash_where_nothing_is_at_hand():
+    page = open_page("does_depth_help")
+    table = next(part.value for part in page.markdown if part.value.startswith("| Data"))
+    assert "| kin8nm | Two layers | 2 | 1.33 (0.01) | 1.34 |" in table
+    assert "| boston | One layer | 2 |" in table and "| – |" in table
+
+
+def test_on_a_line_needless_layers_switch_off():
+    trained = Trained(Choices(data="nearly_linear", layers=3)).to(2000)
+    assert abs(trained.deep - trained.single) < 3
+    assert max(trained.departures) < 0.01
+
+
+def test_on_a_jump_depth_pays():
+    trained = on_the_step()
+    assert trained.deep - trained.single > 50 and trained.departures[0] > 0.25
+
+
+def seen_classes(trained: Trained) -> tuple[float, float, float, float]:
+    """Shares that both models have right, and that a straight cut parts before and after."""
+    seen = view(trained.run, trained.moment)
+    assert isinstance(seen, View2D)
+    a = np.abs(seen.a[:, None] - seen.data_x[:, 0]).argmin(0)
+    b = np.abs(seen.b[:, None] - seen.data_x[:, 1]).argmin(0)
+    right = [
+        float(np.mean((panel.value[b, a] > 0.5) == (seen.data_y > 0.5)))
+        for panel in (seen.deep, seen.rival)
+    ]
+    layer = seen.layers[0]
+    cuts = [figures.straight_cut(p, seen.data_y) for p in (layer.points_in, layer.points_out)]
+    return right[0], right[1], cuts[0], cuts[1]
+
+
+def test_the_first_layer_unrolls_the_spiral():
+    trained = Trained(Choices(data="spiral")).to(300)
+    _, _, before, after = seen_classes(trained)
+    assert 0.68 < before < 0.74 and after > 0.99
+    deep, single, _, _ = seen_classes(trained.to(1000))
+    assert deep > 0.98 and 0.65 < single < 0.85
+
+
+def test_on_bananas_depth_adds_nothing():
+    deep, single, before, after = seen_classes(Trained(Choices(data="banana")).to(300))
+    assert abs(deep - single) < 0.03 and 0.87 < min(deep, single)
+    assert before < 0.6 and after > 0.7
+
+
+def test_five_inducing_points_end_lower_and_still_find_the_jump():
+    few = Trained(Choices(inducing=5)).to(1000)
+    assert few.deep < on_the_step().deep
+    y = few.run.scaler.outputs(few.run.dataset.Y)[:, 0]
+    assert np.corrcoef(few.means(), y)[0, 1] > 0.97
+
+
+def test_zero_means_flatten_four_layers():
+    ailment = names_of("for_practitioners")["AILMENTS"]["zero"]
+    ill, well = (Trained(choices).to(1000) for choices in (ailment.ill, ailment.well))
+    assert np.std(ill.means()) < 0.1 and ill.deep < ill.single - 100
+    y = well.run.scaler.outputs(well.run.dataset.Y)[:, 0]
+    assert np.corrcoef(well.means(), y)[0, 1] > 0.97
+
+
+def test_a_huge_learning_rate_calls_everything_noise():
+    ill = Trained(names_of("for_practitioners")["AILMENTS"]["rate"].ill).to(1000)
+    assert ill.run.train.learning_rate == 1.0
+    assert np.std(ill.means()) < 0.1 and abs(ill.noise - 1.0) < 0.1
+    assert abs(ill.bounds()[-100:].mean() - ill.bounds()[-400:-300].mean()) < 5
+
+
+def test_without_scaling_the_bound_is_worse_by_millions():
+    choices = Choices()
+    data = choices.dataset
+    data = replace(data, X=1000 * data.X, Y=1000 * data.Y)
+    start = unscaled(data, choices.model, choices.train)
+    ill = Trained(choices, Run(data, choices.model, choices.train, start)).to(300)
+    assert ill.deep < on_the_step().deep - 1e6 and ill.departures[0] < 0.05
+    x = np.sort(data.X[:, 0])
+    widest = np.argsort(np.diff(x))[-10:]
+    middle = 0.5 * (x[widest] + x[widest + 1])
+    middle = middle[np.abs(middle) > 100]  # away from the jump, where the truth is ± 1,000
+    assert np.abs(ill.means(middle) - 1000 * np.sign(middle)).mean() > 300
+
+
+def test_random_inducing_inputs_lag_behind():
+    ailment = names_of("for_practitioners")["AILMENTS"]["random"]
+    data, model, train = ailment.ill.dataset, ailment.ill.model, ailment.ill.train
+    ill = Trained(ailment.ill, Run(data, model, train, random_inducing(data, model, train)))
+    assert ill.to(300).deep < Trained(ailment.well).to(300).deep - 300
+
+
+def test_single_precision_does_no_visible_harm_here():
+    choices = Choices()
+    model = replace(choices.model, precision="float32")
+    ill = Trained(choices, Run(choices.dataset, model, choices.train)).to(1000)
+    well = on_the_step()
+    assert abs(ill.deep - well.deep) < np.ptp(well.bounds()[-500:])
+    assert ill.moment.failures == 0
