@@ -29,7 +29,7 @@ FOLDS = (0, 3, 5, 10, 20)
 FIRST = ["linear", "sgp", "dgp2"]
 PATIENCE = 2.0  # seconds between two looks at the trials
 STYLE = """<style>
-[data-testid=stMainBlockContainer] { max-width: 76rem; padding-left: 2rem; padding-right: 2rem; }
+[data-testid=stMainBlockContainer] { max-width: 76rem; padding: 4.2rem 2rem 3rem; }
 [data-testid=stMainBlockContainer] p { max-width: 46rem; }
 .st-key-contest { overflow-x: auto; font-variant-numeric: tabular-nums; }
 .st-key-contest td, .st-key-contest th { white-space: nowrap; }
@@ -295,7 +295,7 @@ def score_table(contest: Contest, models: list[str], named: dict[str, str]) -> N
         ladder,
         named,
         "log_likelihood",
-        "held-out log-likelihood, nats a row (right is better)",
+        "log-likelihood, nats a row →",
         ink(),
     )
     stage.figure(figure, "Held-out log-likelihood of every model.", "contest_ladder")

@@ -377,7 +377,7 @@ def understand(fitted: Fitted, live: bool) -> None:
     which = _which(fitted, "explained", "Explain")
     record = fitted.archive("rival" if which == "single" else "deep")
     if record is None:
-        st.markdown("There is nothing to explain yet: the model has not taken a step.")
+        st.markdown("The model is still learning: wait for it, or stop it, to look inside.")
         return
     kept, data = memory(), fitted.prepared.dataset
     held_out = data.take(fitted.trial.held_rows)
@@ -547,7 +547,9 @@ def use(fitted: Fitted | None) -> None:
         which = _which(fitted, "used", "Which model?")
         record = fitted.archive("rival" if which == "single" else "deep")
         if record is None:
-            st.markdown("There is no model yet: it has not taken a step.")
+            st.markdown(
+                "The model is still learning: wait for it, or stop it, to use it as it stands."
+            )
             return
     else:
         assert kept.opened is not None

@@ -99,8 +99,10 @@ class Fitted:
             return None
 
     def archive(self, which: Which) -> Archive | None:
-        """A model of the main run as it stands, or as it last stood; None before its start."""
+        """A model of the main run as it stands, or as it last stood; None while it learns."""
         run = self.run()
+        if run is not None and run.playing and run.status not in ("finished", "failed"):
+            return None
         if run is not None and run.latest is not None and run.latest.step > 0:
             known = self.archives.get(which)
             if known is None or known.progress.steps != run.latest.step:
