@@ -253,7 +253,7 @@ def test_pictures_numbers_links_and_the_model_can_be_taken_home(open_page):
         frame.locator("summary").click()
         with page.expect_download() as download:
             frame.get_by_role("button", name=kind).click()
-        content = open(download.value.path(), "rb").read()
+        content = download.value.path().read_bytes()
         assert content.startswith(start) and len(content) > 2000
     press(page, "Share")
     expect(page.get_by_text("Watch this run with me")).to_be_visible()
@@ -261,7 +261,7 @@ def test_pictures_numbers_links_and_the_model_can_be_taken_home(open_page):
     for name, start in (("The model", b"PK"), ("The run as Python", b'"""')):
         with page.expect_download() as download:
             page.get_by_role("button", name=re.compile(name)).click()
-        assert open(download.value.path(), "rb").read().startswith(start)
+        assert download.value.path().read_bytes().startswith(start)
 
 
 def test_a_link_beyond_what_is_offered_is_met_with_a_sentence(open_page):
