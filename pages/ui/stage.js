@@ -47,7 +47,9 @@ function forget(box) {
   hosts.get(box.dataset.name)?.delete(box);
   box.observer?.disconnect();
   box.observer = null;
-  if (box.querySelector(".main-svg")) window.Plotly?.purge(box);
+  if (!box.querySelector(".main-svg")) return;
+  window.Plotly?.purge(box);
+  box.emit = () => {}; // what was being drawn still reports when it is done
 }
 
 // The connection: one a page, opened anew where it was lost.
