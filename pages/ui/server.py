@@ -25,6 +25,7 @@ from weakref import WeakKeyDictionary
 import orjson
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit.runtime.pages_manager import PagesManager
 
 from dgp_core.compile_cache import remember_compilations
 from dgp_core.live.run import Run, Snapshot
@@ -383,6 +384,9 @@ def same_origin(socket: WebSocket) -> bool:
 @asynccontextmanager
 async def lifespan(_app):
     """Loads everything before the first visitor comes, and ends every thread after the last."""
+    # The folder pages/ is not Streamlit's own kind, whose scripts it would list by itself: said
+    # before the first visit, which may go straight to a page.
+    PagesManager.uses_pages_directory = False
     first = Choices()
     workshop = server().workshop
     run_id, _ = workshop.start(first.dataset, first.model, first.train)

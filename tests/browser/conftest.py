@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.browser.get_browser import find_browser
 
@@ -34,6 +34,17 @@ expect.set_options(timeout=PATIENCE)
 @pytest.fixture(scope="session")
 def app_url(tmp_path_factory) -> Iterator[str]:
     """The address of the app, served by a process of its own."""
+    yield from served(tmp_path_factory)
+
+
+@pytest.fixture
+def fresh_url(tmp_path_factory) -> Iterator[str]:
+    """The address of another server, which nobody has visited."""
+    yield from served(tmp_path_factory)
+
+
+def served(tmp_path_factory) -> Iterator[str]:
+    """A server for as long as it is wanted."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -86,6 +97,11 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def bad(line: ConsoleMessage) -> bool:
+    """Whether the browser complains; of a page's own address, Streamlit first tries its routes."""
+    return line.type == "error" and "/_stcore/" not in line.location.get("url", "")
+
+
 @pytest.fixture
 def open_page(browser, app_url) -> Iterator[Callable[..., Page]]:
     """Opens a path of the app in a fresh profile.
@@ -111,9 +127,7 @@ def open_page(browser, app_url) -> Iterator[Callable[..., Page]]:
         page.on("pageerror", lambda error: complaints.append(f"script error: {error}"))
         page.on(
             "console",
-            lambda line: (
-                complaints.append(f"console: {line.text}") if line.type == "error" else None
-            ),
+            lambda line: complaints.append(f"console: {line.text}") if bad(line) else None,
         )
         page.goto(app_url + path)
         return page
