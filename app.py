@@ -13,26 +13,45 @@ if __name__ == "__main__":
         initial_sidebar_state=256,
     )
     st.navigation(
-        [
-            st.Page(
-                "pages/explore/playground.py",
-                title="Playground",
-                icon=":material/science:",
-                default=True,
-            ),
-            st.Page("pages/explore/layers.py", title="Layers", icon=":material/layers:"),
-            st.Page("pages/explore/mixture.py", title="Mixture", icon=":material/area_chart:"),
-            st.Page("pages/explore/prior.py", title="Prior", icon=":material/gesture:"),
-            st.Page(
-                "pages/explore/randomness.py",
-                title="Two randomnesses",
-                icon=":material/casino:",
-                url_path="randomness",
-            ),
-            st.Page("pages/explore/collection.py", title="Data", icon=":material/table_chart:"),
-            st.Page("pages/explore/your_data.py", title="Your data", icon=":material/upload_file:"),
-            st.Page("pages/explore/compare.py", title="Compare", icon=":material/leaderboard:"),
-        ],
+        {
+            "Explore": [
+                st.Page(
+                    "pages/explore/playground.py",
+                    title="Playground",
+                    icon=":material/science:",
+                    default=True,
+                ),
+                st.Page("pages/explore/layers.py", title="Layers", icon=":material/layers:"),
+                st.Page("pages/explore/mixture.py", title="Mixture", icon=":material/area_chart:"),
+                st.Page("pages/explore/prior.py", title="Prior", icon=":material/gesture:"),
+                st.Page(
+                    "pages/explore/randomness.py",
+                    title="Two randomnesses",
+                    icon=":material/casino:",
+                    url_path="randomness",
+                ),
+                st.Page("pages/explore/collection.py", title="Data", icon=":material/table_chart:"),
+                st.Page(
+                    "pages/explore/your_data.py", title="Your data", icon=":material/upload_file:"
+                ),
+                st.Page("pages/explore/compare.py", title="Compare", icon=":material/leaderboard:"),
+            ],
+            "Learn": [
+                st.Page("pages/learn/what_is_a_gp.py", title="1 · What is a GP?"),
+                st.Page("pages/learn/inducing_points.py", title="2 · Inducing points"),
+                st.Page("pages/learn/why_deep.py", title="3 · Why deep?"),
+                st.Page("pages/learn/why_not_zero_mean.py", title="4 · Why not zero mean?"),
+                st.Page("pages/learn/the_bound.py", title="5 · The bound"),
+                st.Page("pages/learn/doubly_stochastic.py", title="6 · Doubly stochastic"),
+                st.Page(
+                    "pages/learn/prediction_is_a_mixture.py", title="7 · Prediction is a mixture"
+                ),
+                st.Page("pages/learn/does_depth_help.py", title="8 · Does depth help?"),
+                st.Page("pages/learn/classes.py", title="9 · Classes"),
+                st.Page("pages/learn/for_practitioners.py", title="10 · For practitioners"),
+                st.Page("pages/learn/glossary.py", title="Glossary", url_path="glossary"),
+            ],
+        },
         position="top",
     ).run()
 else:
