@@ -9,6 +9,7 @@ import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -183,24 +184,25 @@ class Run:
         states = self._states
         return states is not None and int(states[1].step) < int(states[0].step)
 
-    def archive(self, settings: dict | None = None) -> Archive:
-        """The deep model as it stands, with all that its next step depends on, but no rows."""
+    def archive(
+        self, which: Literal["deep", "rival"] = "deep", settings: dict | None = None
+    ) -> Archive:
+        """One of the two models as it stands, with all that its next step depends on, no rows."""
+        i = 0 if which == "deep" or self.model.layers == 1 else 1
         with self._lock:
-            states, (fit, kl) = self._states, self._records[0].arrays()
+            states, seconds, reason = self._states, self._seconds, self.reason
+            fit, kl = self._records[i].arrays()
         if states is None:
             raise ValueError("There is no model to save before its start values are made.")
-        state = states[0]
+        data, state = self.dataset, states[i]
         n = int(state.step)
-        progress = Progress(n, self._seconds, [fit[-n:]], [kl[-n:]], int(state.failures))
-        if n == 0:
-            progress = Progress()
-        data = self.dataset
+        parts = ([fit], [kl]) if n else ([], [])
         return Archive(
-            model=self.model,
+            model=self.model if i == 0 else self.model.single_layer(),
             training=self.train,
             scaler=self.scaler,
             state=state,
-            progress=progress,
+            progress=Progress(n, seconds, *parts, int(state.failures), reason),
             task=data.task,
             input_names=data.input_names,
             output_names=data.output_names,

@@ -18,6 +18,7 @@ from pages.figures.compare import has_sheet, ladder_figure, sheet, sheet_figure
 from pages.figures.palette import DARK, LIGHT
 from pages.figures.your_data import SCORES, agreement_figure, said, together
 from pages.ui import desk, session, stage
+from pages.ui.bar import dress
 from pages.ui.desk import Contest, held, memory, safe
 from pages.ui.sentences import in_words
 
@@ -409,4 +410,4 @@ with in_words("This comparison could not be shown. Choose another data set, or t
         else:
             st.caption("Nothing is trained yet: choose models, and press the button.")
 session.keep_cookie()
-st.html(STYLE)
+dress(STYLE)

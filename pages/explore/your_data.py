@@ -34,6 +34,7 @@ from pages.figures.your_data import (
     two_inputs_figure,
 )
 from pages.ui import bring, desk, session, stage
+from pages.ui.bar import dress
 from pages.ui.desk import Fitted, held, memory, once, safe
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
@@ -800,4 +801,4 @@ with in_words("This page could not be shown. Reload it, or bring other data."):
         with in_words("This model could not be used. Fit it again, or open its file again."):
             use(fitted)
 session.keep_cookie()
-st.html(STYLE)
+dress(STYLE)

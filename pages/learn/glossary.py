@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.ui import session
+from pages.ui.bar import dress
 from pages.ui.lesson import CITATION, STYLE
 from pages.ui.sentences import in_words
 
@@ -525,4 +526,4 @@ with in_words("The glossary could not be shown. Reload the page."):
             + "\n".join(f"- {slip}" for slip in ERRATA)
         )
 session.keep_cookie()
-st.html(STYLE)
+dress(STYLE)

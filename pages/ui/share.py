@@ -36,7 +36,7 @@ def qr_code(address: str) -> str:
 def model_file(run: Run) -> bytes:
     """The deep model, to go on with here or with `python -m dgp_core resume`."""
     content = io.BytesIO()
-    archive.save(content, run.archive({"playground": session.started_with(run).query()}))
+    archive.save(content, run.archive(settings={"playground": session.started_with(run).query()}))
     return content.getvalue()
 
 

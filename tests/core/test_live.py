@@ -223,7 +223,7 @@ def test_a_saved_model_goes_on_as_if_it_had_never_been_away(ready_run, tmp_path)
     ready_run.pause()
     ready_run.advance()
     middle = advanced(ready_run, [30])
-    archive.save(tmp_path / "model.npz", ready_run.archive({"name": "step"}))
+    archive.save(tmp_path / "model.npz", ready_run.archive(settings={"name": "step"}))
     end = advanced(ready_run, [20])
 
     again = Run(step_data(), MODEL, TRAIN, archive.load(tmp_path / "model.npz"))
