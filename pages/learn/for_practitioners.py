@@ -37,10 +37,10 @@ class Ailment:
 AILMENTS = {
     "zero": Ailment(
         "Zero mean",
-        Choices(layers=4, mean="zero"),
-        Choices(layers=4),
+        Choices(layers=4, mean="zero", at=1000),
+        Choices(layers=4, at=1000),
         "usual",
-        "Four layers, inner means zero. Let both train to step 1,000.",
+        "Four layers, inner means zero. Both runs pause at step 1,000.",
         "The ill model predicts a flat line: after four draws around zero, neighbours and "
         "strangers look alike, and there is nothing left to learn from. Its bound is hundreds of "
         "nats lower than the single layer's. The healthy twin has found the jump.",
@@ -48,10 +48,10 @@ AILMENTS = {
     ),
     "rate": Ailment(
         "Huge learning rate",
-        Choices(rate=1.0),
-        Choices(),
+        Choices(rate=1.0, at=1000),
+        Choices(at=1000),
         "usual",
-        "Adam's rate is 1 instead of 0.01. Let both train to step 1,000.",
+        "Adam's rate is 1 instead of 0.01. Both runs pause at step 1,000.",
         "The first steps throw the parameters far away; what is safe there is to call everything "
         "noise. The prediction is a flat line with a broad shade, the noise is as large as the "
         "data's own deviation, and the bound stays where it is. It never comes back: from there, "
@@ -61,24 +61,25 @@ AILMENTS = {
     ),
     "scale": Ailment(
         "No scaling",
-        Choices(),
-        Choices(),
+        Choices(at=300),
+        Choices(at=300),
         "unscaled",
         "Both columns are in thousandths of their unit, so the step is 2,000 high and 4,000 wide, "
-        "and nobody standardises them. Let it train to step 300.",
-        "The bound is worse by *millions* of nats. Start values are made for numbers around one: "
-        "a lengthscale of 2 is nothing on an axis of 4,000. So no row has a neighbour, the curve is "
-        "off by hundreds half-way between two rows, and the inner layer stays off.",
+        "and nobody standardises them. Both runs pause at step 300. Then press Play.",
+        "At 300 the bound is worse by *millions* of nats. Start values are made for numbers around "
+        "one: a lengthscale of 2 is nothing on an axis of 4,000, so no row has a neighbour, and "
+        "half-way between two rows the curve is off by hundreds. Later the fit mends itself, but "
+        "the first layer never wakes: a deep model in name only.",
         "Scale by the training rows' mean and deviation: the app does it for you, and turns "
         "everything back before you see it. Never measure them on test rows.",
     ),
     "random": Ailment(
         "Random Z",
-        Choices(data="arm"),
-        Choices(data="arm"),
+        Choices(data="arm", at=300),
+        Choices(data="arm", at=300),
         "random Z",
-        "Eight inputs, and the inducing inputs are thrown anywhere, three deviations wide. Let "
-        "both train to step 300.",
+        "Eight inputs, and the inducing inputs are thrown anywhere, three deviations wide. Both "
+        "runs pause at step 300.",
         "The ill model lags behind by hundreds of nats: in eight dimensions most of the throws "
         "land where no data are, and a point there says nothing about any row. It catches up only "
         "slowly. With one input you would see no harm at all: there, every place is near some row.",
@@ -87,11 +88,10 @@ AILMENTS = {
     ),
     "float32": Ailment(
         "float32",
-        Choices(),
-        Choices(),
+        Choices(at=1000),
+        Choices(at=1000),
         "float32",
-        "Numbers of 7 digits instead of 16. Let both train to step 1,000, and look for a "
-        "difference.",
+        "Numbers of 7 digits instead of 16. Both runs pause at step 1,000. Look for a difference.",
         "There is hardly one to see: the bounds differ by less than each of them trembles from "
         "step to step. Half the digits are enough *here*, because the variance is computed in a "
         "form that loses few, and a step that ends in nonsense is undone. Written the obvious "
@@ -115,7 +115,9 @@ def begin(choices: Choices, start: str) -> str:
     elif start == "float32":
         model = replace(model, precision="float32")
     run_id, _ = session.workshop().start(data, model, train, owner=session.browser(), saved=saved)
-    session.workshop().watch(run_id).label = choices
+    run = session.workshop().watch(run_id)
+    run.label = choices
+    run.play_until(choices.at)
     return run_id
 
 
@@ -138,15 +140,15 @@ def twins() -> tuple[Part, ...]:
     ailment = AILMENTS[key]
     hosts = ((("deep", 285, "The deep model"), ("bound", 285, "The bound")), (("state", 0, ""),))
     paint = partial(chosen, look=LOOK, names=ELEMENTS)
-    filmed = ailment.well == Choices()
+    filmed = ailment.well.shape == Choices().shape
     ill = Live(
         name=f"ill_{key}",
         choices=ailment.ill,
         paint=paint,
         style=(ink,),
         hosts=hosts,
-        says=f"Ill: {ailment.title.lower() if key != 'random' else 'random Z'}. "
-        "Dashed, for comparison: the single layer in the same state.",
+        says="Left: data, density, functions drawn and mean; with many inputs, predicted against "
+        "observed. Right: the deep model's bound, and dashed that of a single layer.",
         begin=partial(begin, start=ailment.start),
     )
     well = Live(
@@ -155,7 +157,7 @@ def twins() -> tuple[Part, ...]:
         paint=paint,
         style=(ink,),
         hosts=hosts,
-        says="Well: the same without the ailment.",
+        says="The same without the ailment.",
         film=tuple(film("step")) if filmed else (),
     )
     return (

@@ -454,6 +454,9 @@ def test_without_scaling_the_bound_is_worse_by_millions():
     middle = 0.5 * (x[widest] + x[widest + 1])
     middle = middle[np.abs(middle) > 100]  # away from the jump, where the truth is ± 1,000
     assert np.abs(ill.means(middle) - 1000 * np.sign(middle)).mean() > 300
+    ill.to(3000)
+    assert np.abs(ill.means(middle) - 1000 * np.sign(middle)).mean() < 150
+    assert ill.departures[0] < 0.05
 
 
 def test_random_inducing_inputs_lag_behind():

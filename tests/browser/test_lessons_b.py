@@ -1,0 +1,118 @@
+"""Lessons 6 to 10 and the glossary in a real browser: drawn, and every control driven once."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.lesson_steps import (
+    COMPILED,
+    answer,
+    choose,
+    drawn,
+    go_to,
+    host,
+    redrawn,
+    slide,
+)
+
+BEGUN = re.compile("Compiling|Starting|Training")
+
+
+def test_every_lesson_is_played_through(open_page):
+    page = open_page("/")
+    drawn(page.locator(".stage-host[role=img]").first)
+    does_depth_help(go_to(page, "does_depth_help", 8))
+    doubly_stochastic(go_to(page, "doubly_stochastic", 6))
+    prediction_is_a_mixture(go_to(page, "prediction_is_a_mixture", 7))
+    classes(go_to(page, "classes", 9))
+    for_practitioners(go_to(page, "for_practitioners", 10))
+    glossary(page)
+
+
+def does_depth_help(page: Page) -> None:
+    redrawn(page, "line/deep")
+    redrawn(page, "depth_picture", lambda: choose(page, "energy"))
+    drawn(host(page, "jump/deep"))
+    expect(page.get_by_role("table")).to_contain_text("Two layers")
+    slide(page, "Depth", "End")
+    expect(page.get_by_role("slider", name="Depth")).to_have_attribute("aria-valuetext", "3")
+    drawn(host(page, "line/deep"))
+    answer(page, "One layer is enough here. Keep it, or keep three without harm.")
+
+
+def doubly_stochastic(page: Page) -> None:
+    redrawn(page, "noise/deep")
+    under_way = re.compile(r"step [1-9][\d,]* · ")
+    expect(host(page, "noise/numbers")).to_contain_text(under_way, timeout=COMPILED)
+    slide(page, "Row", "ArrowRight", 3)
+    page.get_by_role("button", name="Ask this row").click()
+    expect(page.get_by_text("That is rounding.")).to_be_visible(timeout=COMPILED)
+    drawn(host(page, "alone_picture"))
+    page.get_by_role("button", name="Measure this moment").click()
+    expect(page.get_by_text("The mean of 400 estimates is")).to_be_visible(timeout=COMPILED)
+    redrawn(page, "spread_picture", lambda: slide(page, "Samples a row, S", "ArrowRight"))
+    redrawn(page, "running_picture", lambda: slide(page, "Rows in a minibatch, B", "End"))
+    answer(page, "Yes: one die is left, the sample paths.")
+    slide(page, "Minibatch", "Home")
+    expect(page.get_by_role("slider", name="Minibatch").first).to_have_attribute(
+        "aria-valuetext", "10"
+    )
+    drawn(host(page, "noise/deep"))
+
+
+def prediction_is_a_mixture(page: Page) -> None:
+    for label, key in (
+        ("Steepness of layer 2", "End"),
+        ("How unsure it is, σ", "Home"),
+        ("Middle of the belief", "End"),
+    ):
+        redrawn(page, "bent_picture", lambda label=label, key=key: slide(page, label, key))
+    drawn(host(page, "gap/deep"))
+    drawn(host(page, "fork/deep"))
+    words = host(page, "gap/mixture_words")
+    expect(words).to_contain_text("of the variance is between", timeout=COMPILED)
+    slide(page, "Place x*", "End")
+    expect(host(page, "gap/mixture_title")).to_have_text("The mixture at x = 2")
+    answer(page, "No: the paths may disagree.")
+
+
+def classes(page: Page) -> None:
+    drawn(host(page, "spiral/rival"))
+    expect(host(page, "spiral/cut_words")).to_contain_text("straight cut")
+    page.get_by_text("Train on the bananas", exact=True).click()
+    drawn(host(page, "banana/deep"))
+    answer(page, "About one half for each of two classes.")
+
+
+def for_practitioners(page: Page) -> None:
+    drawn(host(page, "sizes/deep"))
+    for title, key in (
+        ("Zero mean", "zero"),
+        ("Huge learning rate", "rate"),
+        ("No scaling", "scale"),
+        ("Random Z", "random"),
+        ("float32", "float32"),
+    ):
+        choose(page, title)
+        drawn(host(page, f"ill_{key}/deep"))
+        drawn(host(page, f"well_{key}/deep"))
+        expect(host(page, f"ill_{key}/state")).to_contain_text(BEGUN)
+    slide(page, "Inducing points", "Home")
+    drawn(host(page, "sizes/deep"))
+    answer(page, "Standardise each column by the training rows.")
+
+
+def glossary(page: Page) -> None:
+    link = page.get_by_role("link", name="overfitting", exact=True)
+    assert link.evaluate("link => new URL(link.href).pathname") == "/glossary"
+    anchor = link.evaluate("link => new URL(link.href).hash")
+    page.get_by_test_id("stTopNav").get_by_role("button", name="Learn").click()
+    page.locator('a[href$="/glossary"]').click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Glossary")
+    expect(page.locator(anchor)).to_be_visible()
+    page.evaluate("anchor => { window.location.hash = anchor; }", anchor)
+    expect(page.locator(anchor)).to_be_in_viewport()
+    page.get_by_role("textbox", name="Find a term").fill("jitter")
+    page.get_by_role("textbox", name="Find a term").press("Enter")
+    expect(page.locator(anchor)).to_have_count(0)
+    expect(page.locator("#jitter")).to_be_visible()
