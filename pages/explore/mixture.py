@@ -12,8 +12,8 @@ from pages.ui.bar import bar, dark, dress, intro, state_line
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
 
+# Of rows drawn anew from a toy, which no model has seen.
 FRESH_SEED = 1000
-"""Of rows drawn anew from a toy, which no model has seen."""
 MEASURES = {
     "total_variation": "Most that they differ on any event",
     "wasserstein": "How far probability must be moved",

@@ -21,7 +21,8 @@ STYLE = """<style>
 # The theme's own blue is too faint for small letters on a tint of itself.
 CONTRAST = """<style>
 button[data-variant=segmented_control] p, [data-testid=stSlider] p {{ color: {text}; }}
-[data-testid=stCaptionContainer] p {{ color: {text}; opacity: 0.85; }}
+[data-testid=stCaptionContainer], [data-testid=stCaptionContainer] p {{ opacity: 1 !important;
+  color: color-mix(in srgb, {text} 82%, transparent) !important; }}
 button kbd {{ color: inherit !important; opacity: 1 !important; }}
 </style>"""
 PROJECTOR = "<style>html { font-size: 20px; } [data-testid=stSidebar] { display: none; }</style>"
