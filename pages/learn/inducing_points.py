@@ -127,14 +127,14 @@ LESSON = Lesson(
             "the inducing inputs the prior does the work: *given* u, it knows how f goes on."
         ),
         Equation(
-            r"\begin{aligned} q(f, u) &= p(f \mid u)\; q(u) \\ q(u) &= \mathcal{N}(u \mid m, S) "
-            r"\end{aligned}",
+            r"\begin{split} q(f, u) &= p(f \mid u)\; q(u) \\ q(u) &= \mathcal{N}(u \mid m, S) "
+            r"\end{split}",
             "The approximation keeps the prior's conditional and replaces only the belief about u.",
         ),
         Equation(
-            r"\begin{aligned} \tilde\mu(x) &= m(x) + \alpha(x)^\top (m - m(Z)), \\ "
+            r"\begin{split} \tilde\mu(x) &= m(x) + \alpha(x)^\top (m - m(Z)), \\ "
             r"\tilde\Sigma(x, x') &= k(x, x') - \alpha(x)^\top \big(k(Z, Z) - S\big)\, \alpha(x'), "
-            r"\\ \alpha(x) &= k(Z, Z)^{-1} k(Z, x) \end{aligned}",
+            r"\\ \alpha(x) &= k(Z, Z)^{-1} k(Z, x) \end{split}",
             "What this says of f anywhere. The prior's variance, less what knowing u would remove, "
             "plus what is still uncertain about u. Only an M × M matrix is inverted.",
         ),
@@ -149,8 +149,9 @@ LESSON = Lesson(
             "[KL divergence](glossary#kl-divergence) between the two posteriors."
         ),
         Equation(
-            r"\mathcal{L} = \sum_{i=1}^N \mathbb{E}_{q(f_i)}\big[\log p(y_i \mid f_i)\big] "
-            r"- \mathrm{KL}\big[q(u)\,\|\,p(u)\big] \;\le\; \log p(y)",
+            r"\begin{split} \mathcal{L} &= \sum_{i=1}^N \mathbb{E}_{q(f_i)}"
+            r"\big[\log p(y_i \mid f_i)\big] - \mathrm{KL}\big[q(u)\,\|\,p(u)\big] \\ "
+            r"&\le\; \log p(y) \end{split}",
             "A sum over rows: this is what later allows minibatches. Lesson 5 takes it apart.",
         ),
         Try(

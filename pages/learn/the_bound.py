@@ -70,9 +70,9 @@ LESSON = Lesson(
             "posterior, and it lets us compare kernels and noises as if we knew the evidence."
         ),
         Equation(
-            r"\begin{aligned} \log p(y) = \; &\underbrace{\mathbb{E}_{q(u)}[\log p(y \mid u)] - "
+            r"\begin{split} \log p(y) = \; &\underbrace{\mathbb{E}_{q(u)}[\log p(y \mid u)] - "
             r"\mathrm{KL}[q(u)\,\|\,p(u)]}_{\text{bound}} \\ &+ "
-            r"\mathrm{KL}[q(u)\,\|\,p(u \mid y)] \end{aligned}",
+            r"\mathrm{KL}[q(u)\,\|\,p(u \mid y)] \end{split}",
             "The last term is never negative, so the bound is one. The left side does not depend "
             "on q: raising the bound must lower that last term.",
         ),
@@ -82,8 +82,9 @@ LESSON = Lesson(
             "one fit, at the top, and each layer pays for its own opinions."
         ),
         Equation(
-            r"\mathcal{L} = \sum_{i=1}^{N} \mathbb{E}_{q(f_i^L)}\big[\log p(y_i \mid f_i^L)\big] "
-            r"- \sum_{l=1}^{L} \mathrm{KL}\big[q(U^l)\,\|\,p(U^l; Z^{l-1})\big]",
+            r"\begin{split} \mathcal{L} = &\sum_{i=1}^{N} \mathbb{E}_{q(f_i^L)}"
+            r"\big[\log p(y_i \mid f_i^L)\big] \\ &- \sum_{l=1}^{L} "
+            r"\mathrm{KL}\big[q(U^l)\,\|\,p(U^l; Z^{l-1})\big] \end{split}",
             "The bound of the paper. Its first sum goes over rows, its second over layers.",
             "17",
         ),

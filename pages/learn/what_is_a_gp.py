@@ -191,9 +191,9 @@ LESSON = Lesson(
             "of the noise."
         ),
         Equation(
-            r"\begin{aligned} \mathbb{E}[f(x_*) \mid y] &= k(x_*, X)\,(K + \sigma^2 I)^{-1} y \\ "
+            r"\begin{split} \mathbb{E}[f(x_*) \mid y] &= k(x_*, X)\,(K + \sigma^2 I)^{-1} y \\ "
             r"\operatorname{var}[f(x_*) \mid y] &= k(x_*, x_*) - k(x_*, X)\,(K + \sigma^2 I)^{-1} "
-            r"k(X, x_*) \end{aligned}",
+            r"k(X, x_*) \end{split}",
             "The mean leans towards the points that are near; the variance falls where there are "
             "any. Note that y is not in the second line: how sure the model is depends only on "
             "where you looked.",

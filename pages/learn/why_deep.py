@@ -142,15 +142,15 @@ LESSON = Lesson(
             "mirror. The slope of the composition is always the product of the two others.",
         ),
         Equation(
-            r"\begin{aligned} f(x) &= f^L\big(f^{L-1}(\cdots f^1(x))\big) \\ "
+            r"\begin{split} f(x) &= f^L\big(f^{L-1}(\cdots f^1(x))\big) \\ "
             r"\frac{\mathrm{d} f}{\mathrm{d} x} &= \prod_{l=1}^{L} \frac{\mathrm{d} f^l}"
-            r"{\mathrm{d} f^{l-1}} \end{aligned}",
+            r"{\mathrm{d} f^{l-1}} \end{split}",
             "A composition, and the chain rule: slopes multiply. A product of moderate slopes can "
             "be very steep here and nearly zero there.",
         ),
         Equation(
-            r"\begin{aligned} p\big(Y, \{F^l, U^l\}_{l=1}^L\big) = &\prod_{i=1}^N p(y_i \mid f_i^L)"
-            r" \\ &\prod_{l=1}^L p(F^l \mid U^l; F^{l-1}, Z^{l-1})\, p(U^l; Z^{l-1}) \end{aligned}",
+            r"\begin{split} p\big(Y, \{F^l, U^l\}_{l=1}^L\big) = &\prod_{i=1}^N p(y_i \mid f_i^L)"
+            r" \\ &\prod_{l=1}^L p(F^l \mid U^l; F^{l-1}, Z^{l-1})\, p(U^l; Z^{l-1}) \end{split}",
             "The whole model, with $F^0 = X$: each layer is a GP whose inputs are the outputs of "
             "the one below, and each has its own inducing points.",
         ),

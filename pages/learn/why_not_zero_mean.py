@@ -112,10 +112,10 @@ LESSON = Lesson(
             "world."
         ),
         Equation(
-            r"\begin{gathered} \log \left| \frac{\mathrm{d} f}{\mathrm{d} x} \right| = "
+            r"\begin{split} \log \left| \frac{\mathrm{d} f}{\mathrm{d} x} \right| &= "
             r"\sum_{l=1}^{L} \log \left| \frac{\mathrm{d} f^l}{\mathrm{d} f^{l-1}} \right| \\ "
-            r"\mathbb{E} \log |\varepsilon| = -\tfrac{1}{2}(\gamma + \log 2) \approx -0.635, "
-            r"\quad \varepsilon \sim \mathcal{N}(0, 1) \end{gathered}",
+            r"\mathbb{E} \log |\varepsilon| &= -\tfrac{1}{2}(\gamma + \log 2) \approx -0.635, "
+            r"\quad \varepsilon \sim \mathcal{N}(0, 1) \end{split}",
             "A sum of independent terms, one a layer, here for σ = ℓ. γ ≈ 0.577 is Euler's "
             "constant.",
         ),
@@ -135,8 +135,8 @@ LESSON = Lesson(
             "layer keeps a mean of zero, since it makes the prediction."
         ),
         Equation(
-            r"\begin{gathered} f^l \sim \mathcal{GP}(m^l, k^l) \\ m^l(h) = h\,W^l \;\;\text{for}\; "
-            r"l < L, \qquad m^L(h) = 0 \end{gathered}",
+            r"\begin{split} f^l &\sim \mathcal{GP}(m^l, k^l) \\ m^l(h) &= h\,W^l \;\;\text{for}\; "
+            r"l < L, \qquad m^L(h) = 0 \end{split}",
             "The paper's choice, and the default everywhere in this lab. W is not learned.",
         ),
         Words(

@@ -32,7 +32,7 @@ from dgp_core.references import ExactGP
 from pages.figures import lessons_a as figures
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
-from pages.ui.lesson import sheet
+from pages.ui.lesson import Question, Try, sheet
 from pages.ui.server import server
 
 LEARN = Path(__file__).parents[2] / "pages" / "learn"
@@ -193,10 +193,14 @@ def names_of(name: str) -> dict:
     return own
 
 
-def test_a_lesson_prints():
-    text = sheet(names_of("the_bound")["LESSON"])
-    assert "<h2>Layers that switch off</h2>" in text and "<math" in text and "##" not in text
-    assert text.count("<h3>Exercise") == 7
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_prints(name):
+    lesson = names_of(name)["LESSON"]
+    text = sheet(lesson)
+    exercises = sum(isinstance(part, Try | Question) for part in lesson.parts)
+    assert exercises >= 5 and text.count("<h3>Exercise") == exercises
+    assert "<h2>" in text and "<math" in text
+    assert not any(mark in text for mark in ("##", "**", "\\begin", "<mi>&<", "](", "$"))
 
 
 @pytest.mark.parametrize("ink", [LIGHT, DARK])
