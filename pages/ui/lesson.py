@@ -29,13 +29,14 @@ CITATION = (
     "Gaussian processes”, NIPS 2017"
 )
 STYLE = """<style>
-[data-testid=stMainBlockContainer] { max-width: 66rem; }
+[data-testid=stMainBlockContainer] { max-width: 66rem; padding-top: 4.2rem; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 .st-key-stage, .st-key-cookie { position: absolute; }
 .stMarkdown > div:has(.katex-display), .stMarkdown > div > div:has(> .katex-display) {
   width: 100%;
 }
 [data-testid=stMarkdownContainer] .katex-display { overflow: auto hidden; padding: 2px 0; }
+[data-testid=stMarkdownContainer]:has(> table) { overflow-x: auto; }
 @media (max-width: 640px) {
   .katex-display > .katex { font-size: 1em; }
   .katex-display .katex-html > .tag { position: static !important; padding-left: 1em; }
