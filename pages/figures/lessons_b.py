@@ -208,7 +208,7 @@ def depth_figure(
     """Held-out log-likelihood by model on one set: a dot a split, their mean, the paper's."""
     layout = base_layout(ink, height)
     seen = [model for model in MODELS if model in summary(rows, name, "loglik")]
-    layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood a row (nats; more is better)")
+    layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood (nats a row)")
     layout["yaxis"] = labelled_axis(
         ink,
         "",

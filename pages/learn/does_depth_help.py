@@ -94,9 +94,9 @@ LESSON = Lesson(
         ),
         Picture(
             pictures,
-            "Each dot is one split that we measured; the bar is their mean. A diamond is the "
-            "number in the paper, where we have it at hand. Our deep models were trained for "
-            "5,000 steps with 100 inducing points.",
+            "Each dot is one split that we measured; the bar is their mean. More is better. A "
+            "diamond is the number in the paper, where we have it at hand. Our deep models were "
+            "trained for 5,000 steps with 100 inducing points.",
         ),
         Words(
             "**kin8nm** is a robot arm with eight joints. Each joint turns everything beyond it, "
