@@ -132,8 +132,8 @@ LESSON = Lesson(
         ),
         Try(
             "Go back to the nearly straight data, and set the depth to 4.",
-            "All three inner layers switch off, one like another, and the bound is again about "
-            "that of the single layer. It takes a little longer: there is more to switch off.",
+            "All three inner layers switch off, one like another: each KL falls below 1 nat, and "
+            "the bound ends within 3 nats of the single layer's.",
         ),
         Question(
             "The KL of a layer is exactly zero. What do you know about it?",

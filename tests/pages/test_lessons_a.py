@@ -65,6 +65,7 @@ def pictures(page: AppTest) -> dict[str, dict]:
 
 def live_elements(page: AppTest) -> dict[str, dict]:
     viewer = server().known(page.session_state.viewer)
+    assert viewer is not None
     return {name: json.loads(part) for name, part in server().elements(viewer).items()}
 
 
