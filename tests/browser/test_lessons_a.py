@@ -32,6 +32,7 @@ def what_is_a_gp(page: Page) -> None:
     def click():
         box.scroll_into_view_if_needed()
         frame = box.bounding_box()
+        assert frame is not None
         page.mouse.click(frame["x"] + 0.52 * frame["width"], frame["y"] + 0.4 * frame["height"])
 
     redrawn(page, "gp_picture", click)
