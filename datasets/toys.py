@@ -264,8 +264,8 @@ _TOYS = (
     Toy(
         "chirp",
         "Chirp",
-        "A wave that gets faster. Its lengthscale changes smoothly, so the first layer only has to "
-        "bend the axis until the wave is even: the easiest win for depth.",
+        "A wave that gets faster. Its lengthscale changes smoothly, so a first layer would only "
+        "have to bend the axis until the wave is even. See whether training finds that.",
         _curve(_chirp, 0, 1),
         _fixed(_chirp),
         n=200,

@@ -20,7 +20,7 @@ TRY = {
     "step": "set the depth to 1 and back to 2, and watch what happens beside the jump.",
     "ramp": "pause early: which half of the curve does the single layer learn first?",
     "sawtooth": "go from depth 2 to 3. Does another layer help with more than one jump?",
-    "chirp": "watch the first layer bend until the wave that enters the second one is even.",
+    "chirp": "watch the first layer: does it find the bend that makes the wave even, or get lost?",
     "growing_noise": "compare the widths of the two shades at the left and at the right end.",
     "two_branches": "click right of zero: has the deep model's mixture one hump there, or two?",
     "nearly_linear": "go to depth 5 and watch the meters: do needless layers switch off?",
