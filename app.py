@@ -55,6 +55,6 @@ if __name__ == "__main__":
         position="top",
     ).run()
 else:
-    from pages.ui.server import lifespan, routes
+    from pages.ui.server import lifespan, middleware, routes
 
-    app = st.App(__file__, lifespan=lifespan, routes=routes)
+    app = st.App(__file__, lifespan=lifespan, routes=routes, middleware=middleware)

@@ -36,6 +36,7 @@ def shared_data() -> Path:
     return SHARED_DATA
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """For two processes: a file's tests stay together, and one browser serves all of its tests."""
     for item in items:

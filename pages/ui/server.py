@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import orjson
+from starlette.middleware import Middleware
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.runtime.pages_manager import PagesManager
@@ -31,6 +32,7 @@ from dgp_core.compile_cache import remember_compilations
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
 from pages.ui.choices import Choices
+from pages.ui.library import EarlyScripts
 from pages.ui.status import numbers, phase, status
 
 FRAME_SECONDS = 0.1
@@ -396,3 +398,4 @@ async def lifespan(_app):
 
 
 routes = [WebSocketRoute("/stage/{token}", watch)]
+middleware = [Middleware(EarlyScripts)]

@@ -13,11 +13,15 @@ const touch = () => window.matchMedia("(pointer: coarse)").matches;
 let library;
 const plotly = (src) =>
   (library ??= new Promise((done, failed) => {
-    const script = document.createElement("script");
-    script.src = src;
-    script.onload = () => done(window.Plotly);
-    script.onerror = failed;
-    document.head.appendChild(script);
+    if (window.Plotly) return done(window.Plotly);
+    let script = document.querySelector(`script[src="${src}"]`); // the page's HTML names it
+    if (!script) {
+      script = document.createElement("script");
+      script.src = src;
+      document.head.appendChild(script);
+    }
+    script.addEventListener("load", () => done(window.Plotly));
+    script.addEventListener("error", failed);
   }));
 
 export function mount({ parentElement, data, setTriggerValue }) {

@@ -1,23 +1,16 @@
 """Hosts on a page: pictures, words, meters and the history slider, and the socket that feeds them.
 
-Plotly.react draws a figure anew only where it changed, so zoom, pan and hover survive. Plotly's own
-JavaScript comes out of the installed plotly package and is served from `static/`, as is stage.js:
-a page asks no other server for anything.
+Plotly.react draws a figure anew only where it changed, so zoom, pan and hover survive. A page asks
+no other server for anything.
 """
 
-import hashlib
-import shutil
 from collections.abc import Callable
-from functools import cache
-from importlib.resources import as_file, files
-from pathlib import Path
 from typing import Any
 
 import orjson
-import plotly
 from streamlit.components.v2 import component
 
-STATIC = Path(__file__).parents[2] / "static"
+from pages.ui.library import library, stage_script
 
 CSS = """
 .stage-frame { position: relative; }
@@ -49,35 +42,10 @@ CSS = """
 
 JS = """
 export default async function (component) {
-  const { mount } = await import(new URL("app/static/STAGE", document.baseURI));
+  const { mount } = await import(new URL("STAGE", document.baseURI));
   return mount(component);
 }
 """
-
-
-@cache
-def library() -> str:
-    """Where the plotly package's own JavaScript is served; puts it there first."""
-    name = f"plotly-{plotly.__version__}.min.js"
-    with as_file(files("plotly") / "package_data" / "plotly.min.js") as source:
-        _provide(source, STATIC / name)
-    return f"app/static/{name}"
-
-
-def stage_script() -> str:
-    """The served name of stage.js, another one for other contents."""
-    source = Path(__file__).with_name("stage.js")
-    name = f"stage-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.js"
-    _provide(source, STATIC / name)
-    return name
-
-
-def _provide(source: Path, target: Path) -> None:
-    if not target.exists() or target.stat().st_size != source.stat().st_size:
-        STATIC.mkdir(exist_ok=True)
-        part = target.with_suffix(".part")
-        shutil.copyfile(source, part)
-        part.replace(target)
 
 
 _host = component(

@@ -1,5 +1,6 @@
 """The playground without a browser: its pictures, its link, and the page in its states."""
 
+import asyncio
 import base64
 import io
 import json
@@ -38,8 +39,8 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
+from pages.ui.library import STATIC, EarlyScripts, library, stage_script
 from pages.ui.server import server
-from pages.ui.stage import STATIC, library, stage_script
 
 APP = str(Path(__file__).parents[2] / "app.py")
 PATIENCE = 240
@@ -259,7 +260,37 @@ def test_plotly_s_own_script_and_ours_are_served_whole():
     path = STATIC / Path(library()).name
     assert path.stat().st_size > 1_000_000 and plotly.__version__ in path.name
     own = Path(session.__file__).with_name("stage.js")
-    assert (STATIC / stage_script()).read_bytes() == own.read_bytes()
+    assert (STATIC / Path(stage_script()).name).read_bytes() == own.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("accept", "body", "changed"),
+    [
+        (b"text/html,*/*", [b"<html><head></he", b"ad><body></body></html>"], True),
+        (b"text/html", [b"not a page"], False),
+        (b"application/json", [b"<head></head>"], False),
+    ],
+)
+def test_a_page_s_html_asks_for_the_scripts_at_once(accept, body, changed):
+    sent = []
+
+    async def app(scope, receive, send):
+        assert accept != b"text/html,*/*" or b"accept-encoding" not in dict(scope["headers"])
+        length = str(sum(map(len, body))).encode()
+        headers = [(b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for i, part in enumerate(body):
+            more = i < len(body) - 1
+            await send({"type": "http.response.body", "body": part, "more_body": more})
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "headers": [(b"accept", accept), (b"accept-encoding", b"gzip")]}
+    asyncio.run(EarlyScripts(app)(scope, None, send))
+    whole = b"".join(message.get("body", b"") for message in sent)
+    assert int(dict(sent[0]["headers"])[b"content-length"]) == len(whole)
+    assert (library().encode() in whole) is changed
 
 
 def test_a_frame_is_small(view):
