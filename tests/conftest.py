@@ -34,11 +34,3 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("the larger data sets (../shared/data) are not on this machine")
     return SHARED_DATA
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For two processes: a file's tests stay together, and one browser serves all of its tests."""
-    for item in items:
-        browser = item.path.parent.name == "browser"
-        item.add_marker(pytest.mark.xdist_group("browser" if browser else str(item.path)))
