@@ -17,6 +17,7 @@ lint: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/codespell app.py pages README.md
 
 bench: .venv/test.stamp
 	$(BIN)/python -m benchmarks.speed
