@@ -7,8 +7,9 @@ words, the equations and the exercises.
 import html
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+from urllib.parse import urlencode
 
 import latex2mathml.converter
 import streamlit as st
@@ -20,7 +21,7 @@ from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session, stage
 from pages.ui.bar import dress
-from pages.ui.choices import OFFERED, SPEEDS, Choices
+from pages.ui.choices import OFFERED, SPEEDS, Choices, read_query
 from pages.ui.sentences import in_words
 from pages.ui.server import Elements, Scene
 
@@ -122,6 +123,10 @@ class Lesson:
     minutes: int
     parts: tuple[Part, ...]
 
+    @property
+    def lives(self) -> tuple[Live, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Live))
+
 
 def show(lesson: Lesson, on_click: Callable[[], None] = lambda: None) -> None:
     """The lesson's page."""
@@ -129,8 +134,8 @@ def show(lesson: Lesson, on_click: Callable[[], None] = lambda: None) -> None:
     session.arrive_at_lesson()
     manner = session.manner()
     with in_words("This lesson's runs could not be started. Reload the page."):
-        lives = [part for part in lesson.parts if isinstance(part, Live)]
-        scenes = {live.name: _scene(lesson, live) for live in lives}
+        _arrive(lesson)
+        scenes = {live.name: _scene(lesson, live) for live in lesson.lives}
         session.play(scenes, on_click)
         st.title(f"{lesson.number} · {lesson.title}", anchor=False)
         st.caption(f"{lesson.summary} About {lesson.minutes} minutes.")
@@ -166,19 +171,67 @@ def current(lesson_number: int, live: Live) -> Choices:
     return changed.setdefault((lesson_number, live.name), live.choices)
 
 
+def _arrive(lesson: Lesson) -> None:
+    """Takes a teacher's link where it says something new: other settings, a step, or a run."""
+    memory, query = st.session_state, dict(st.query_params)
+    if memory.get("lesson_link") == (lesson.number, query):
+        return
+    memory.lesson_link = (lesson.number, query)
+    for live in lesson.lives:
+        key, start = (lesson.number, live.name), f"{live.name}."
+        own = {n.removeprefix(start): said for n, said in query.items() if n.startswith(start)}
+        if not own:
+            continue
+        memory.setdefault("lesson_followed", {})[key] = own.pop("run", None)
+        taken, sentences = read_query(own)
+        given = {f.name: getattr(taken, f.name) for f in fields(Choices) if f.name in own}
+        memory.setdefault("lesson_choices", {})[key] = replace(live.choices, **given)
+        for sentence in sentences:
+            st.info(sentence, icon=":material/info:")
+
+
+def _links(lesson: Lesson) -> tuple[str, str]:
+    """The address of this very moment, for a run of one's own; and that of the run itself."""
+    moment, follow = {}, {}
+    for live in lesson.lives:
+        choices = current(lesson.number, live)
+        for name in (f.name for f in fields(Choices)):
+            if getattr(choices, name) != getattr(live.choices, name):
+                moment[f"{live.name}.{name}"] = f"{getattr(choices, name)}"
+        run_id = st.session_state.lesson_runs[(lesson.number, live.name)]
+        latest = session.workshop().watch(run_id).latest
+        if latest is not None and latest.step:
+            moment[f"{live.name}.at"] = f"{latest.step}"
+        follow[f"{live.name}.run"] = run_id
+    page = str(st.context.url).partition("?")[0]
+    return f"{page}?{urlencode(moment)}", f"{page}?{urlencode(follow)}"
+
+
 def _scene(lesson: Lesson, live: Live) -> Scene:
     """The part's run, started where there is none or where another one is wanted."""
     choices = current(lesson.number, live)
     kept: dict = st.session_state.setdefault("lesson_runs", {})
     run_id = kept.get((lesson.number, live.name))
     workshop = session.workshop()
+    followed = st.session_state.get("lesson_followed", {}).get((lesson.number, live.name))
+    if followed is not None:
+        try:
+            workshop.watch(followed)
+        except WorkshopError:
+            st.session_state.lesson_followed.pop((lesson.number, live.name))
+            st.info("The run of this link is over: here is one of your own.")
+        else:
+            kept[(lesson.number, live.name)] = followed
+            return Scene(followed, live.paint, (lesson.number, live.name, *live.style), live.film)
     if run_id is not None:
         try:
             run = workshop.watch(run_id)
         except WorkshopError:
             run_id = None
         else:
-            if session.started_with(run).shape != choices.shape:
+            if not session.is_mine(run_id):
+                run_id = None
+            elif session.started_with(run).shape != choices.shape:
                 workshop.drop(run_id, session.browser())
                 run_id = None
             else:
@@ -195,8 +248,13 @@ def _show_live(lesson: Lesson, live: Live, locked: bool) -> None:
     run_id = st.session_state.lesson_runs[(lesson.number, live.name)]
     run = session.workshop().watch(run_id)
     with st.container(border=True):
-        _bar(lesson, live, run, run_id)
-        if live.controls and not locked:
+        mine = session.is_mine(run_id)
+        if mine:
+            _bar(lesson, live, run, run_id)
+        else:
+            st.caption("You are watching your teacher's run.")
+            stage.words(f"{live.name}/numbers", 20)
+        if live.controls and mine and not locked:
             for name, column in zip(
                 live.controls, st.columns(len(live.controls), gap="medium"), strict=True
             ):
@@ -317,8 +375,27 @@ def _show_question(lesson: Lesson, i: int, question: Question) -> None:
                 )
 
 
+def _for_the_class(lesson: Lesson) -> None:
+    """Links that open the lesson as it is here."""
+    with st.popover("For a class", icon=":material/share:"):
+        page = str(st.context.url).partition("?")[0]
+        if lesson.lives:
+            moment, follow = _links(lesson)
+            st.markdown(
+                "**This very moment:** the same settings, seed and step, a run of one's own."
+            )
+            st.code(moment, language=None, wrap_lines=True)
+            st.markdown("**Follow me:** everybody who opens it watches the runs of this page.")
+            st.code(follow, language=None, wrap_lines=True)
+        st.markdown("**On a wall**, in large type; and **locked**, without controls.")
+        st.code(f"{page}?view=projector", language=None, wrap_lines=True)
+        st.code(f"{page}?lock=1", language=None, wrap_lines=True)
+        st.caption("Add &embed=true to put it into a course page.")
+
+
 def _foot(lesson: Lesson) -> None:
     st.divider()
+    _for_the_class(lesson)
     st.download_button(
         "Printable sheet",
         data=lambda: sheet(lesson),
