@@ -26,7 +26,6 @@ import numpy as np
 
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError, Source, digest
-from dgp_core.compile_cache import remember_compilations
 from dgp_core.data import Dataset, Scaler, Task, split
 from dgp_core.estimator import ProgressBar
 from dgp_core.likelihoods import for_task
@@ -613,5 +612,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    remember_compilations()
     sys.exit(main())

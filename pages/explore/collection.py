@@ -16,11 +16,11 @@ TASKS = {
     "counts": "counts",
 }
 
-"""
-# Data
-
-Each set is here because it shows one thing. Choose one, read what to look for, and see its rows.
-"""
+st.title("Data", anchor=False)
+st.markdown(
+    "Each set is here because it shows one thing. Choose one, read what to look for, and see its "
+    "rows."
+)
 
 kind = st.segmented_control("Kind", list(KINDS), default="toy", format_func=KINDS.__getitem__)
 names = catalogue.names(kind or "toy")  # pyright: ignore[reportArgumentType]
@@ -30,7 +30,7 @@ entry = catalogue.entry(chosen)
 
 rows = "a few" if entry.N is None else f"{entry.N:,}"
 inputs = "1 input" if entry.D == 1 else f"{entry.D} inputs"
-f"**{rows} rows · {inputs} · {TASKS[entry.task]}.** {plain(entry.story, 1000)}"
+st.markdown(f"**{rows} rows · {inputs} · {TASKS[entry.task]}.** {plain(entry.story, 1000)}")
 if entry.warning:
     st.warning(plain(entry.warning, 1000), icon=":material/warning:")
 

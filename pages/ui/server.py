@@ -28,7 +28,6 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.runtime.pages_manager import PagesManager
 
-from dgp_core.compile_cache import remember_compilations
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
 from pages.ui.choices import Choices
@@ -84,7 +83,8 @@ class Server:
     """One a process. JAX's threads must have ended before the interpreter does: see `stop`."""
 
     def __init__(self):
-        remember_compilations()
+        # JAX's cache of compiled code on disk stays off: on a CPU (JAX 0.10.2), a program loaded
+        # from it may run the code of another one, and one kernel was computed as another.
         self.workshop = Workshop()
         self._pool = ThreadPoolExecutor(4, "dgp-paint")
         self._lock = threading.Lock()

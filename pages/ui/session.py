@@ -139,6 +139,8 @@ def manner() -> Manner:
 def choose(name: str) -> None:
     """A control was moved: what it says now is the choice."""
     memory = st.session_state
+    if memory.get(f"choose_{name}") not in OFFERED[name]:
+        return  # a control that has just gone says nothing
     memory.said = []
     choices = replace(memory.choices, **{name: memory[f"choose_{name}"]})
     if name == "data":
@@ -270,7 +272,8 @@ def new_seed() -> None:
 
 def new_speed() -> None:
     """The speed's control was moved."""
-    change(speed=st.session_state.choose_speed)
+    if st.session_state.get("choose_speed") in SPEEDS:
+        change(speed=st.session_state.choose_speed)
 
 
 def change(**what: Any) -> None:
@@ -278,8 +281,10 @@ def change(**what: Any) -> None:
     memory = st.session_state
     memory.choices = choices = replace(memory.choices, **what)
     with suppress(WorkshopError):  # the page says that the run is over
-        follow(workshop().control(memory.run_id, browser()), choices)
-        write_link()
+        run = workshop().control(memory.run_id, browser())
+        if started_with(run).shape == choices.shape:  # else the page is about to begin another
+            follow(run, choices)
+            write_link()
 
 
 def wish(name: str) -> None:

@@ -25,7 +25,7 @@ def assert_close(stored, computed, tolerance: float) -> None:
             assert a == b, field.name
         else:
             a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-            room = tolerance * max(np.nan_to_num(np.abs(b)).max(), 1.0)
+            room = tolerance * np.nan_to_num(np.abs(b)).max(initial=1.0)
             np.testing.assert_allclose(a, b, rtol=0, atol=room, err_msg=field.name)
 
 
@@ -71,5 +71,5 @@ def test_a_later_moment_is_what_the_present_code_computes():
 
 def test_a_film_is_shown_without_any_computation(monkeypatch):
     starts._film.cache_clear()
-    monkeypatch.setattr("dgp_core.live.views._compiled", None)
+    monkeypatch.setattr("dgp_core.live.views_1d._compiled", None)
     assert len(starts.film("step")) == len(starts.STEPS)

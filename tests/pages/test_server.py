@@ -1,9 +1,11 @@
 """Frames: painted once for all, only what is new is sent, and only a run's owner moves anything."""
 
 import json
+import os
 import time
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
@@ -39,10 +41,12 @@ def server():
 
 @pytest.fixture(scope="module")
 def run_id(server) -> str:
+    """A run that stands still at step 10."""
     run_id, _ = server.workshop.start(data(), MODEL, TRAIN, owner="me")
-    until(lambda: server.workshop.watch(run_id).latest is not None)
-    server.workshop.control(run_id, "me").pause()
-    until(lambda: not server.workshop.watch(run_id).wants_turn(time.monotonic()))
+    run = server.workshop.control(run_id, "me")
+    run.play_until(10)
+    until(lambda: server.workshop.watch(run_id).latest is not None and not run.playing)
+    until(lambda: run.latest.step == 10)
     return run_id
 
 
@@ -73,9 +77,10 @@ def test_a_moment_is_painted_once_for_everybody_in_one_style(server, run_id):
 
 def test_a_frame_says_what_the_run_does_and_the_history_can_be_held(server, run_id):
     run = server.workshop.control(run_id, "me")
+    before = run.latest.step
     run.step(5)
     server.workshop.wake()
-    until(lambda: run.latest.step >= 5 and len(run.history()) > 1)
+    until(lambda: run.latest.step == before + 5 and len(run.history()) > 1)
     viewer = server.viewer("holder", "me")
     viewer.scenes = {"main": Scene(run_id, counting([]), ("held",))}
     now = said(server, viewer)
@@ -136,6 +141,11 @@ def test_a_painter_that_fails_is_a_sentence_and_the_run_goes_on(server, run_id):
     text = json.dumps(said(server, viewer))
     assert "secret detail" not in text and "could not be drawn" in text
     assert isinstance(server.workshop.watch(run_id).latest, Snapshot)
+
+
+def test_no_compiled_code_comes_from_a_disk(server):
+    """See the server's own remark: on a CPU it may be another program's."""
+    assert jax.config.jax_compilation_cache_dir == os.environ.get("JAX_COMPILATION_CACHE_DIR")
 
 
 def test_a_run_that_is_over_is_said(server):
