@@ -1,5 +1,6 @@
 """The suite's common ground: no silent broadcasting, fixed seeds, and the larger data sets."""
 
+import gc
 from pathlib import Path
 
 import jax
@@ -26,6 +27,14 @@ def rng() -> np.random.Generator:
 def fixed_seed():
     """Code that draws from NumPy's global state draws the same in every run."""
     np.random.seed(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_of_a_module():
+    """Lets compiled programs go with their module: thousands of them are more than XLA bears."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")
