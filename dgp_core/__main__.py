@@ -207,9 +207,7 @@ def predict(wishes: argparse.Namespace) -> int:
             X = outcome.recipe.inputs(table)
             for start in range(0, table.rows, ROWS_WRITTEN):
                 part = slice(start, start + ROWS_WRITTEN)
-                columns = {name: _cells(cells[part]) for name, cells in table.cells.items()}
-                for name, values in outcome.predictions(X[part]).items():
-                    columns[_unlike(name, table.cells)] = values
+                columns = outcome.beside(table, X, part)
                 header = export_csv({name: np.zeros(0) for name in columns}) if rows else b""
                 yield export_csv(columns)[len(header) :]
                 rows += len(X[part])
@@ -494,25 +492,6 @@ def _seen_from(model: str | Path, data: str | Path) -> str:
         return Path(os.path.relpath(data, Path(model).parent)).as_posix()
     except ValueError:  # another drive
         return Path(data).absolute().as_posix()
-
-
-def _cells(cells) -> np.ndarray:
-    """A column of the user's file for an export: whole numbers without a point."""
-    if not isinstance(cells, np.ndarray):
-        return np.array(cells.to_pylist(), object)
-    if cells.dtype.kind == "f":
-        known = cells[~np.isnan(cells)]
-        if (known % 1 == 0).all() and (np.abs(known) < 1 << 53).all():
-            return np.array([None if x != x else int(x) for x in cells.tolist()], object)
-    return cells
-
-
-def _unlike(name: str, taken: Iterable[str]) -> str:
-    """The name, or one with a number behind it where it is taken."""
-    again, k = name, 2
-    while again in taken:
-        again, k = f"{name} ({k})", k + 1
-    return again
 
 
 # The words of the command line.

@@ -9,6 +9,7 @@ from dgp_core.archive import Archive, ArchiveError
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 from dgp_core.recipe import Recipe
 from dgp_core.scores import COVERAGES
+from dgp_core.table import Table, as_written
 
 BLOCK = 2_000
 """Rows that are predicted at a time: a row has a hundred components."""
@@ -50,6 +51,22 @@ class Outcome:
         """
         blocks = [self._predictions(part) for part in _blocks(X)]
         return {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
+
+    def beside(
+        self, table: Table, X: np.ndarray, rows: slice = slice(None)
+    ) -> dict[str, np.ndarray]:
+        """Columns to export: those of the file, and what is predicted of its rows X beside them.
+
+        A prediction whose name the file has already gets a number behind it.
+        """
+        cells = table.cells
+        columns = {name: np.array(as_written(c, rows), object) for name, c in cells.items()}
+        for name, values in self.predictions(X[rows]).items():
+            again, k = name, 2
+            while again in cells:
+                again, k = f"{name} ({k})", k + 1
+            columns[again] = values
+        return columns
 
     def _predictions(self, X: np.ndarray) -> dict[str, np.ndarray]:
         targets = [target.column for target in self.recipe.targets]

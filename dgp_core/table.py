@@ -167,6 +167,21 @@ class Table:
         return prepare(self, names, task, missing, transforms, story)  # type: ignore[arg-type]
 
 
+def as_written(cells: Cells, rows: slice | np.ndarray = slice(None)) -> list:
+    """Cells as a person wrote them: whole numbers without a point, days without a time."""
+    if not isinstance(cells, np.ndarray):
+        return (cells[rows] if isinstance(rows, slice) else cells.take(rows)).to_pylist()
+    values = cells[rows]
+    if values.dtype.kind == "M":
+        days = bool((values.astype("M8[D]").astype("M8[us]") == values)[~np.isnat(values)].all())
+        shown = np.datetime_as_string(values, unit="D" if days else "s")
+        return [None if np.isnat(v) else str(s) for v, s in zip(values, shown, strict=True)]
+    whole = bool((values[~np.isnan(values)] % 1 == 0).all())
+    return [
+        None if v != v else int(v) if whole and abs(v) < 1 << 53 else v for v in values.tolist()
+    ]
+
+
 def read_table(source: Any, name: str = "", limits: Limits | None = LIMITS) -> Table:
     """The table in a file: CSV and its kin, gzip of these, or Parquet.
 

@@ -204,6 +204,17 @@ def readable_mean(model: DeepGP, scaler: Scaler, m: np.ndarray, v: np.ndarray) -
     return m.mean(0) * scaler.y_scale[0] + scaler.y_mean[0]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Judged:
+    """What every panel of a model says of its bound; see `parts`."""
+
+    bound: float
+    """At the last step before this moment; NaN before the first."""
+    fit: float
+    kl: tuple[float, ...]
+    """Of each layer."""
+
+
 def parts(bound: Bound) -> dict[str, Any]:
     """A bound as a panel has it: its value, the fit, and the KL of each layer."""
     kl = np.asarray(bound.kl, np.float64)

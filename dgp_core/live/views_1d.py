@@ -18,6 +18,7 @@ from dgp_core.data import Dataset, Scaler
 from dgp_core.layers import Factors, Layer, conditional, factorise, inducing_gram
 from dgp_core.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
 from dgp_core.live.paths import (
+    Judged,
     all_finite,
     cdf,
     class_names,
@@ -53,7 +54,7 @@ CELLS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class Panel(Judged):
     """What one model predicts, along a grid of G inputs."""
 
     mean: np.ndarray
@@ -70,26 +71,16 @@ class Panel:
     """Whole functions, without noise (S, G)."""
     inducing: np.ndarray
     """The first layer's Z (M,)."""
-    bound: float
-    """At the last step before this moment; NaN before the first."""
-    fit: float
-    kl: tuple[float, ...]
-    """Of each layer."""
 
 
 @dataclass(frozen=True, eq=False)
-class ClassPanel:
+class ClassPanel(Judged):
     """What one model predicts along a grid of G inputs, where there are several classes."""
 
     probabilities: np.ndarray
     """Of each class (C, G)."""
     inducing: np.ndarray
     """The first layer's Z (M,)."""
-    bound: float
-    """At the last step before this moment; NaN before the first."""
-    fit: float
-    kl: tuple[float, ...]
-    """Of each layer."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from dgp_core.data import Scaler
 from dgp_core.layers import Factors, Normal, conditional, factorise, inducing_gram
 from dgp_core.likelihoods import Bernoulli, Poisson, RobustMax, Softmax
 from dgp_core.live.paths import (
+    Judged,
     Sheet,
     all_finite,
     class_names,
@@ -52,7 +53,7 @@ MAP_SIDE = 25
 
 
 @dataclass(frozen=True, eq=False)
-class PlanePanel:
+class PlanePanel(Judged):
     """What one model predicts, on a grid of A by B inputs."""
 
     value: np.ndarray
@@ -67,11 +68,6 @@ class PlanePanel:
     probability; of several the entropy in bits (B, A)."""
     inducing: np.ndarray
     """The first layer's Z (M, 2)."""
-    bound: float
-    """At the last step before this moment; NaN before the first."""
-    fit: float
-    kl: tuple[float, ...]
-    """Of each layer."""
 
 
 @dataclass(frozen=True, eq=False)

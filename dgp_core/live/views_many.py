@@ -18,6 +18,7 @@ from dgp_core.kernels import Kernel, Linear, Product, Stationary, Sum
 from dgp_core.layers import Normal, factorise
 from dgp_core.likelihoods import Bernoulli, Poisson, RobustMax, Softmax
 from dgp_core.live.paths import (
+    Judged,
     Sheet,
     all_finite,
     cdf,
@@ -117,7 +118,7 @@ class Reliability:
 
 
 @dataclass(frozen=True, eq=False)
-class TablePanel:
+class TablePanel(Judged):
     """What one model says about R rows of its data."""
 
     predicted: np.ndarray
@@ -135,11 +136,6 @@ class TablePanel:
     """Rows of class i whose likeliest class is j (C, C)."""
     reliability: Reliability | None
     """Of the second class's probability, or of several classes the likeliest one's."""
-    bound: float
-    """At the last step before this moment; NaN before the first."""
-    fit: float
-    kl: tuple[float, ...]
-    """Of each layer."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ import streamlit as st
 from datasets import catalogue
 from dgp_core.plain import plain
 from pages.figures.collection import rows_figure
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui.sentences import in_words
 
 KINDS = {"toy": "Toys, drawn on the spot", "shipped": "Real, shipped", "fetched": "Real, to fetch"}
@@ -44,7 +44,7 @@ elif entry.name == "drawn":
     st.info("These points are yours: nothing is drawn until you put some down.")
 else:
     with in_words("This set could not be shown. Choose another one."):
-        ink = DARK if st.context.theme.type == "dark" else LIGHT
+        ink = ink_for(st.context.theme.type)
         st.plotly_chart(rows_figure(catalogue.load(entry.name), entry.image, ink), theme=None)
 
 if entry.kind == "toy":

@@ -15,7 +15,7 @@ from dgp_core.plain import visible
 from dgp_core.plan import Plan, duration, estimate, plan_for
 from dgp_core.train import TrainSpec
 from pages.figures.compare import has_sheet, ladder_figure, sheet, sheet_figure
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.figures.your_data import SCORES, agreement_figure, said, together
 from pages.ui import desk, session, stage
 from pages.ui.bar import dress
@@ -42,7 +42,7 @@ STYLE = """<style>
 
 
 def ink():
-    return DARK if st.context.theme.type == "dark" else LIGHT
+    return ink_for(st.context.theme.type)
 
 
 def titles(M: int) -> dict[str, str]:

@@ -7,9 +7,9 @@ import streamlit as st
 from dgp_core.live.layer_depth import without_layers
 from pages.figures.boards import HISTORY, layers
 from pages.figures.layers import removal_figure, without_figure
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import session, stage
-from pages.ui.bar import bar, dark, dress, intro, state_line
+from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
 
@@ -110,7 +110,7 @@ session.arrive()
 with in_words("This run could not be shown. Open the playground and start it again."):
     run_id, mine = session.current_run()
     run = session.workshop().watch(run_id)
-    ink = DARK if dark() else LIGHT
+    ink = ink_for(st.context.theme.type)
     place = st.container()
     with place:
         intro(

@@ -5,10 +5,10 @@ from functools import partial
 import streamlit as st
 
 from datasets.catalogue import entry, load
-from pages.figures.boards import Look, honesty, mixtures
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.boards import Look, honesty, mixtures, star_row
+from pages.figures.palette import ink_for
 from pages.ui import session, stage
-from pages.ui.bar import bar, dark, dress, intro, state_line
+from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
 
@@ -34,7 +34,7 @@ def choose_place(run) -> None:
         st.caption("With more than two inputs, the mixture is shown at the median of every input.")
         return
     place = st.session_state.choices.place
-    middle = [float(v) for v in session.middle(run)]
+    middle = [float(v) for v in star_row(run, ())]
     values = []
     with st.container(horizontal=True, gap="medium"):
         for d, name in enumerate(names):
@@ -67,7 +67,7 @@ session.arrive()
 with in_words("This run could not be shown. Open the playground and start it again."):
     run_id, mine = session.current_run()
     run, choices = session.workshop().watch(run_id), st.session_state.choices
-    ink = DARK if dark() else LIGHT
+    ink = ink_for(st.context.theme.type)
     look = Look(ink=ink, noise=choices.noise == "with", star=choices.place)
     measure = st.session_state.get("measure", "total_variation")
     fresh = held_out(run)

@@ -9,9 +9,9 @@ from datasets.starts import MODEL as FILMED_MODEL
 from datasets.starts import film
 from dgp_core.live.run import Run
 from pages.figures.boards import SMALL, Look, playground
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import session, stage
-from pages.ui.bar import bar, dark, dress, state_line
+from pages.ui.bar import bar, dress, state_line
 from pages.ui.choices import DATA, KERNELS, OFFERED
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
@@ -73,10 +73,7 @@ def model_controls(locked: bool) -> None:
         "Data set",
         DATA,
         format_func=lambda name: entry(name).title,
-        key="choose_data",
-        disabled=locked,
-        on_change=session.choose,
-        args=("data",),
+        **session.control("data", locked),
         help="Toys, real data, or points that you put down yourself. One input shows the whole "
         "prediction, two a map, more a table of pictures.",
     )
@@ -84,20 +81,14 @@ def model_controls(locked: bool) -> None:
         "Depth",
         min(OFFERED["layers"]),
         max(OFFERED["layers"]),
-        key="choose_layers",
-        disabled=locked,
-        on_change=session.choose,
-        args=("layers",),
+        **session.control("layers", locked),
         help="Layers L. Each is a Gaussian process of what the one before it gives; with one, the "
         "deep model is its own rival. Another depth starts the run again.",
     )
     st.select_slider(
         "Inducing points",
         OFFERED["inducing"],
-        key="choose_inducing",
-        disabled=locked,
-        on_change=session.choose,
-        args=("inducing",),
+        **session.control("inducing", locked),
         help="M: each layer remembers its function by the values u at M inputs Z. More can follow "
         "finer detail, and cost more. Another number starts the run again.",
     )
@@ -105,10 +96,7 @@ def model_controls(locked: bool) -> None:
         st.select_slider(
             "Width",
             OFFERED["width"],
-            key="choose_width",
-            disabled=locked,
-            on_change=session.choose,
-            args=("width",),
+            **session.control("width", locked),
             format_func=lambda width: str(width) if width else "inputs",
             help="Outputs of each inner layer; at first as many as there are inputs, 30 at the "
             "most.",
@@ -129,20 +117,14 @@ def model_controls(locked: bool) -> None:
             "Mean function of inner layers",
             OFFERED["mean"],
             format_func=lambda word: "Linear (identity)" if word == "linear" else named(word),
-            key="choose_mean",
-            disabled=locked,
-            on_change=session.choose,
-            args=("mean",),
+            **session.control("mean", locked),
             help="Linear keeps inputs apart. Zero lets them collapse as depth grows: see Prior.",
         )
         st.selectbox(
             "Likelihood",
             session.likelihoods(choices),
             format_func=named,
-            key="choose_likelihood",
-            disabled=locked,
-            on_change=session.choose,
-            args=("likelihood",),
+            **session.control("likelihood", locked),
             help="How what is seen comes from the last layer: noise, classes or counts.",
         )
 
@@ -152,20 +134,14 @@ def training_controls(locked: bool) -> None:
     st.select_slider(
         "Learning rate",
         OFFERED["rate"],
-        key="choose_rate",
-        disabled=locked,
-        on_change=session.choose,
-        args=("rate",),
+        **session.control("rate", locked),
         help="How far Adam goes in a step. Acts at once, without a restart.",
     )
     with st.expander("More of the training"):
         st.select_slider(
             "Natural-gradient rate",
             OFFERED["natural"],
-            key="choose_natural",
-            disabled=locked,
-            on_change=session.choose,
-            args=("natural",),
+            **session.control("natural", locked),
             format_func=lambda rate: f"{rate:g}" if rate else "off",
             help="γ: how far the last layer's q(u) goes towards its best in a step. Acts at once; "
             "switching it on or off starts the run again.",
@@ -173,20 +149,14 @@ def training_controls(locked: bool) -> None:
         st.select_slider(
             "Minibatch",
             OFFERED["batch"],
-            key="choose_batch",
-            disabled=locked,
-            on_change=session.choose,
-            args=("batch",),
+            **session.control("batch", locked),
             format_func=lambda rows: f"{rows:,}" if rows else "auto",
             help="Rows that a step looks at: B. Auto is all of them up to 1,000, and 500 of more.",
         )
         st.select_slider(
             "Samples",
             OFFERED["samples"],
-            key="choose_samples",
-            disabled=locked,
-            on_change=session.choose,
-            args=("samples",),
+            **session.control("samples", locked),
             help="Paths S that are drawn through the layers for each row of a step.",
         )
 
@@ -198,9 +168,7 @@ def look_controls(kind: str) -> None:
             "Show the prediction as",
             OFFERED["shade"],
             format_func=str.capitalize,
-            key="choose_shade",
-            on_change=session.choose,
-            args=("shade",),
+            **session.control("shade"),
             required=True,
             width="stretch",
             help="Density: the mixture itself, darker where it is likelier. Bands: its quantiles, "
@@ -214,9 +182,7 @@ def look_controls(kind: str) -> None:
                 "line": {"with": "With noise", "without": "Without"},
                 "plane": {"with": "Mean", "without": "Doubt"},
             }[kind][word],
-            key="choose_noise",
-            on_change=session.choose,
-            args=("noise",),
+            **session.control("noise"),
             required=True,
             width="stretch",
             help="With noise, the shade says where new points will fall; without, where the "
@@ -245,7 +211,8 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
         stage.words("main/bound_words", 22)
     below = {"layers": 10, "mixture": 4}
     below = {name: width for name, width in below.items() if name not in hidden}
-    for name, column in zip(below, st.columns(list(below.values()), gap="medium"), strict=True):
+    columns = st.columns(list(below.values()), gap="medium") if below else []
+    for name, column in zip(below, columns, strict=True):
         with column:
             if name == "layers":
                 layer_strip(L)
@@ -315,7 +282,7 @@ with in_words("This run could not be started. Reload the page, or choose another
     run, manner = session.workshop().watch(run_id), session.manner()
     kind, choices = kind_of(run), st.session_state.choices
     seen = Look(
-        ink=DARK if dark() else LIGHT,
+        ink=ink_for(st.context.theme.type),
         bands=choices.shade == "bands",
         noise=choices.noise == "with",
         star=choices.place,

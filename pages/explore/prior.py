@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dgp_core.prior_view import prior_view, warped_grid
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.figures.prior import (
     correlation_figure,
     draws_figure,
@@ -13,7 +13,7 @@ from pages.figures.prior import (
     warp_figure,
 )
 from pages.ui import session, stage
-from pages.ui.bar import dark, dress
+from pages.ui.bar import dress
 from pages.ui.sentences import in_words
 
 DEEPEST = 10
@@ -34,7 +34,7 @@ def grids(deviation: float, seed: int):
 session.browser()
 session.play({})
 with in_words("The prior could not be drawn. Choose another swing, or draw again."):
-    ink = DARK if dark() else LIGHT
+    ink = ink_for(st.context.theme.type)
     st.title("Before any data", anchor=False)
     st.markdown(
         "What functions does a deep GP expect before it has seen anything? Put layer upon layer "

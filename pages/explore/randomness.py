@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dgp_core.live.noise_view import noise_view, row_alone
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.figures.randomness import (
     alone_figure,
     bound_spread_figure,
@@ -12,7 +12,7 @@ from pages.figures.randomness import (
     share_figure,
 )
 from pages.ui import session, stage
-from pages.ui.bar import bar, dark, dress, intro, state_line
+from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
 
@@ -27,7 +27,7 @@ session.arrive()
 with in_words("This run could not be measured. Open the playground and start it again."):
     run_id, mine = session.current_run()
     run = session.workshop().watch(run_id)
-    ink = DARK if dark() else LIGHT
+    ink = ink_for(st.context.theme.type)
     session.play({"main": Scene(run_id, nothing, ("randomness",))})
     intro(
         "The two randomnesses",

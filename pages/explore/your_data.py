@@ -16,7 +16,7 @@ from dgp_core.script import Upload, decisions, script
 from dgp_core.table import Prepared, TableError
 from pages.figures.boards import Look, playground
 from pages.figures.collection import rows_figure
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.figures.report import fit_report
 from pages.figures.your_data import (
     MODELS,
@@ -57,7 +57,7 @@ STYLE = """<style>
 
 
 def ink():
-    return DARK if st.context.theme.type == "dark" else LIGHT
+    return ink_for(st.context.theme.type)
 
 
 # 1. Bring.

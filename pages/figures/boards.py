@@ -295,11 +295,7 @@ def star_row(run: Run, star: tuple[float, ...]) -> np.ndarray:
 
 def star_words(run: Run, x: np.ndarray) -> str:
     """Where that is."""
-    names = run.dataset.input_names
-    if len(x) > 2:
-        return "the mixture at the median row"
-    places = ", ".join(f"{name} = {value:.3g}" for name, value in zip(names, x, strict=True))
-    return f"the mixture at {places}"
+    return "the mixture at the median row" if len(x) > 2 else f"the mixture at {_place(run, x)}"
 
 
 def _before(run: Run, look: Look) -> Elements:

@@ -6,11 +6,11 @@ import streamlit as st
 
 from pages.figures.boards import Look
 from pages.figures.lessons_b import chosen, with_cut
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Part, Picture, Question, Try, Words, show
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 LOOK = Look(ink)
 MAPS = ("deep", "rival", "legend", "layer_0", "layer_1", "bound_words")
 

@@ -11,7 +11,7 @@ from datasets.printed import PRINTED
 from datasets.starts import film
 from pages.figures.boards import Look
 from pages.figures.lessons_b import MODELS, chosen, depth_figure, summary
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
@@ -20,7 +20,7 @@ from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Word
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "paper.json"
 UNKNOWN = "–"
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 
 
 @st.cache_data(show_spinner=False)

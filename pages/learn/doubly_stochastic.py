@@ -9,7 +9,7 @@ from dgp_core.live.noise_view import BATCHES, SAMPLES, noise_view, row_alone
 from dgp_core.live.run import Run
 from pages.figures.boards import Look
 from pages.figures.lessons_b import chosen, estimates_figure
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.figures.randomness import alone_figure, bound_spread_figure
 from pages.ui import session, stage
 from pages.ui.choices import Choices
@@ -19,7 +19,7 @@ NUMBER = 6
 ROWS = 100  # of the step data; a minibatch of as many is all of them
 PEOPLE = 8  # who average estimates of the bound, each their own
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 
 
 def the_run() -> Run:

@@ -10,12 +10,12 @@ from datasets.starts import film
 from dgp_core.live.poor_starts import random_inducing, unscaled
 from pages.figures.boards import Look
 from pages.figures.lessons_b import chosen
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import session
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Part, Picture, Question, Try, Words, show
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 LOOK = Look(ink)
 ELEMENTS = ("deep", "rival", "bound", "bound_words", "layer_0", "layer_0_meter")
 THOUSANDS = 1000.0  # millimetres where there were metres

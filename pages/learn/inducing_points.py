@@ -15,7 +15,7 @@ from dgp_core.by_hand import (
     sparse_by_hand,
 )
 from pages.figures.lessons_a import live, sparse_figure, tightening_figure
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
@@ -27,7 +27,7 @@ PLACEMENTS: dict[Placement, str] = {
     "crowded": "All on the left",
 }
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 
 
 def crash() -> tuple[np.ndarray, np.ndarray, tuple[str, str]]:

@@ -9,12 +9,12 @@ import streamlit as st
 from datasets.starts import film
 from pages.figures.boards import Look
 from pages.figures.lessons_b import bent_figure, bent_mixture, chosen, with_mixture
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices, write_points
 from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 st.session_state.setdefault("star_7", 0.0)
 
 

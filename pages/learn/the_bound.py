@@ -7,14 +7,14 @@ import streamlit as st
 from datasets.starts import film
 from dgp_core.by_hand import bound_by_hand
 from pages.figures.lessons_a import belief_figure, live, sum_figure
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
 
 SEEN, NOISE = 1.5, 0.5
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 
 
 def by_hand() -> None:

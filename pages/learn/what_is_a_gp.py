@@ -4,7 +4,7 @@ import streamlit as st
 
 from dgp_core.by_hand import GRID, KernelName, gp_by_hand
 from pages.figures.lessons_a import gp_figure, kernel_figure
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.lesson import Equation, Lesson, Picture, Question, Try, Words, show
 
@@ -18,7 +18,7 @@ NOISES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5)
 EXAMPLE = ((-2.0, -1.0), (-0.5, 0.8), (1.5, 0.3))
 MOST_POINTS = 40
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 memory = st.session_state
 memory.setdefault("gp_points", ())
 memory.setdefault("gp_seed", 0)

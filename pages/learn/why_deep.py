@@ -8,14 +8,14 @@ from datasets.starts import film
 from dgp_core.by_hand import composition
 from dgp_core.prior_view import PriorMean
 from pages.figures.lessons_a import composition_figures, live
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
 
 FIRST: dict[PriorMean, str] = {"linear": "x + g(x)", "zero": "g(x)"}
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 memory = st.session_state
 memory.setdefault("compose_first", 0)
 memory.setdefault("compose_second", 0)

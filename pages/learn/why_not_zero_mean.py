@@ -6,13 +6,13 @@ import streamlit as st
 
 from dgp_core.prior_view import MOST_LAYERS, prior_view
 from pages.figures.lessons_a import live
-from pages.figures.palette import DARK, LIGHT
+from pages.figures.palette import ink_for
 from pages.figures.prior import draws_figure, information_figure, slope_figure
 from pages.ui import stage
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
 
-ink = DARK if st.context.theme.type == "dark" else LIGHT
+ink = ink_for(st.context.theme.type)
 memory = st.session_state
 memory.setdefault("prior_seed", 0)
 

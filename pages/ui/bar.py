@@ -1,5 +1,7 @@
 """What the pages about a run share: the bar that drives it, its line of words, and their dress."""
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from dgp_core.live.run import Run
@@ -28,14 +30,10 @@ button kbd {{ color: inherit !important; opacity: 1 !important; }}
 PROJECTOR = "<style>html { font-size: 20px; } [data-testid=stSidebar] { display: none; }</style>"
 
 
-def dark() -> bool:
-    """Whether this browser shows the night's colours."""
-    return st.context.theme.type == "dark"
-
-
 def dress(style: str = STYLE) -> None:
     """The page's margins, large type where a link asks for it, and letters that stand out."""
-    text = st.get_option(f"theme.{'dark' if dark() else 'light'}.textColor")
+    theme = "dark" if st.context.theme.type == "dark" else "light"
+    text = st.get_option(f"theme.{theme}.textColor")
     st.html(style + CONTRAST.format(text=text) + (PROJECTOR if session.manner().projector else ""))
 
 
@@ -56,10 +54,43 @@ def intro(title: str, run_id: str, words: str) -> None:
     )
 
 
-def bar(run: Run, mine: bool) -> None:
-    """Play, step, reset: for whoever controls the run; others may start their own."""
+def drive(run: Run, wish: Callable[[str], None], key: str = "", keyboard: bool = False) -> None:
+    """Play or pause, step, reset; `wish` is told which. Space and → serve one run of a page."""
     over = run.status in ("finished", "failed")
-    moving = run.playing and not over
+    word = "pause" if run.playing and not over else "play"
+    st.button(
+        word.capitalize(),
+        type="primary",
+        icon=":material/pause:" if word == "pause" else ":material/play_arrow:",
+        on_click=wish,
+        args=(word,),
+        key=word + key,
+        shortcut="Space" if keyboard else None,
+        disabled=over,
+        help="Trains both models, or holds them still.",
+    )
+    st.button(
+        "Step",
+        icon=":material/skip_next:",
+        on_click=wish,
+        args=("step",),
+        key="step" + key,
+        shortcut="Right" if keyboard else None,
+        disabled=over,
+        help="One gradient step of both models, then a pause.",
+    )
+    st.button(
+        "Reset",
+        icon=":material/replay:",
+        on_click=wish,
+        args=("reset",),
+        key="reset" + key,
+        help="Back to the start of the same seed: the same run follows.",
+    )
+
+
+def bar(run: Run, mine: bool) -> None:
+    """The playground's own: for whoever controls the run; others may start their own."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="bar"):
         if not mine:
             st.button(
@@ -72,35 +103,7 @@ def bar(run: Run, mine: bool) -> None:
             )
             share.panel(run, mine)
             return
-        st.button(
-            "Pause" if moving else "Play",
-            type="primary",
-            icon=":material/pause:" if moving else ":material/play_arrow:",
-            on_click=session.wish,
-            args=("pause" if moving else "play",),
-            key="pause" if moving else "play",
-            shortcut="Space",
-            disabled=over,
-            help="Trains both models, or holds them still.",
-        )
-        st.button(
-            "Step",
-            icon=":material/skip_next:",
-            on_click=session.wish,
-            args=("step",),
-            key="step",
-            shortcut="Right",
-            disabled=over,
-            help="One gradient step of both models, then a pause.",
-        )
-        st.button(
-            "Reset",
-            icon=":material/replay:",
-            on_click=session.wish,
-            args=("reset",),
-            key="reset",
-            help="Back to the start of the same seed: the same run follows.",
-        )
+        drive(run, session.wish, keyboard=True)
         st.button(
             "New seed",
             icon=":material/casino:",

@@ -33,6 +33,7 @@ from dgp_core.table import (
     Prepared,
     Table,
     TableError,
+    as_written,
     propose_missing,
     propose_target,
     propose_task,
@@ -369,24 +370,9 @@ def command(
     return " \\\n  ".join([f"python -m dgp_core fit {shlex.quote(file)}", *said])
 
 
-def cells_of(cells: Any, rows: slice | np.ndarray) -> list:
-    """Cells of a column as a person wrote them: whole numbers without a point."""
-    if not isinstance(cells, np.ndarray):
-        return (cells[rows] if isinstance(rows, slice) else cells.take(rows)).to_pylist()
-    values = cells[rows]
-    if values.dtype.kind == "M":
-        days = bool((values.astype("M8[D]").astype("M8[us]") == values)[~np.isnat(values)].all())
-        shown = np.datetime_as_string(values, unit="D" if days else "s")
-        return [None if np.isnat(v) else str(s) for v, s in zip(values, shown, strict=True)]
-    whole = bool((values[~np.isnan(values)] % 1 == 0).all())
-    return [
-        None if v != v else int(v) if whole and abs(v) < 1 << 53 else v for v in values.tolist()
-    ]
-
-
 def row_table(table: Table, rows: slice | np.ndarray) -> dict[str, list]:
     """Some rows of a table, all columns, under names that are safe to show."""
-    return {visible(n, 80) or "·": cells_of(c, rows) for n, c in table.cells.items()}
+    return {visible(n, 80) or "·": as_written(c, rows) for n, c in table.cells.items()}
 
 
 def sketch(cells: Any) -> list[float]:
@@ -407,14 +393,7 @@ def sketch(cells: Any) -> list[float]:
 
 def predictions_csv(outcome: Outcome, table: Table) -> bytes:
     """A file's own columns, and beside them what the model says of each row."""
-    X = outcome.recipe.inputs(table)
-    columns = {n: np.array(cells_of(c, slice(None)), object) for n, c in table.cells.items()}
-    for name, values in outcome.predictions(X).items():
-        again, k = name, 2
-        while again in table.cells:
-            again, k = f"{name} ({k})", k + 1
-        columns[again] = values
-    return export_csv(columns)
+    return export_csv(outcome.beside(table, outcome.recipe.inputs(table)))
 
 
 def safe(sentence: object) -> str:

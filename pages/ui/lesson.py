@@ -8,6 +8,7 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,7 +21,7 @@ from datasets.starts import film
 from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session, stage
-from pages.ui.bar import dress
+from pages.ui.bar import dress, drive
 from pages.ui.choices import OFFERED, SPEEDS, Choices, read_query
 from pages.ui.sentences import in_words
 from pages.ui.server import Elements, Scene
@@ -275,50 +276,20 @@ def _show_live(lesson: Lesson, live: Live, locked: bool) -> None:
 
 
 def _bar(lesson: Lesson, live: Live, run: Run, run_id: str) -> None:
-    over = run.status in ("finished", "failed")
-    moving = run.playing and not over
-    key = f"{lesson.number}_{live.name}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        word = "pause" if moving else "play"
-        st.button(
-            word.capitalize(),
-            icon=f":material/{'pause' if moving else 'play_arrow'}:",
-            type="primary",
-            key=f"{word}_{key}",
-            on_click=_wish,
-            args=(run_id, word),
-            disabled=over,
-        )
-        st.button(
-            "Step",
-            icon=":material/skip_next:",
-            key=f"step_{key}",
-            on_click=_wish,
-            args=(run_id, "step"),
-            disabled=over,
-        )
-        st.button(
-            "Reset",
-            icon=":material/replay:",
-            key=f"reset_{key}",
-            on_click=_wish if live.begin is session.start_with else _again,
-            args=(run_id, "reset"),
-        )
+        drive(run, partial(_wish, live, run_id), f"_{lesson.number}_{live.name}")
         stage.words(f"{live.name}/numbers", 20)
 
 
-def _wish(run_id: str, word: str) -> None:
+def _wish(live: Live, run_id: str, word: str) -> None:
+    """A reset ends a run that began in a way of its own, so that the page begins it so again."""
     session.let_go()
     with in_words("This run is over. Reload the page for another one."):
+        if word == "reset" and live.begin is not session.start_with:
+            session.workshop().drop(run_id, session.browser())
+            return
         getattr(session.workshop().control(run_id, session.browser()), word)()
         session.workshop().wake()
-
-
-def _again(run_id: str, _word: str) -> None:
-    """Ends a run that began in a way of its own, so that the page begins it so again."""
-    session.let_go()
-    with in_words("This run is over. Reload the page for another one."):
-        session.workshop().drop(run_id, session.browser())
 
 
 LABELS = {

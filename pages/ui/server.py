@@ -147,7 +147,7 @@ class Server:
             moment = self._moment(viewer, name, scene, run)
             steady = self._pace(run) if run.playing else 0.0
             parts.append(
-                (name, id(scene), id(moment), run.status, run.playing, place, steady > 0)
+                (name, scene, moment, run.status, run.playing, place, steady > 0)
                 + ((len(run.history()),) if viewer.at.get(name) is not None else ())
             )
         return tuple(parts)

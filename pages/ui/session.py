@@ -2,11 +2,11 @@
 
 import re
 import secrets
+import time
 from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
 import streamlit as st
 from streamlit.components.v2 import component
 
@@ -39,6 +39,8 @@ CONTROLS = tuple(
 )
 """Choices with a control of their own, whose key is choose_ and the name."""
 COOKIE = "dgp_browser"
+LATE = 10.0
+"""Seconds in which a browser that was told another address may still speak from the old one."""
 
 _cookie = component(
     "browser_cookie",
@@ -111,11 +113,18 @@ def is_mine(run_id: str) -> bool:
 
 
 def arrive() -> None:
-    """Takes the link where it says something new: on a first visit, or by the browser's arrows."""
+    """Takes the link where it says something new: on a first visit, or by the browser's arrows.
+
+    A click can be on its way here while a new address is on its way to the browser; it then still
+    brings the old one, which is no news.
+    """
     query = dict(st.query_params)
     memory = st.session_state
     memory.setdefault("said", [])
-    if "choices" not in memory or (query and query != memory.get("link")):
+    link, soon = memory.get("link"), time.monotonic() - LATE
+    memory.left = [] if query == link else [old for old in memory.get("left", []) if old[1] > soon]
+    new = query and query != link and not _left(query)
+    if "choices" not in memory or new:
         memory.choices, memory.said = read_query(query)
         memory.run_id, memory.link = query.get("run"), query
         memory.manner = read_manner(query)
@@ -134,6 +143,16 @@ def arrive_at_lesson() -> None:
 def manner() -> Manner:
     """How a teacher's link wants the page to be."""
     return st.session_state.get("manner", Manner())
+
+
+def control(name: str, locked: bool = False) -> dict[str, Any]:
+    """What makes a widget the control of a choice."""
+    return {
+        "key": f"choose_{name}",
+        "disabled": locked,
+        "on_change": choose,
+        "args": (name,),
+    }
 
 
 def choose(name: str) -> None:
@@ -309,9 +328,18 @@ def follow(run: Run, choices: Choices) -> None:
 def write_link() -> None:
     """The address says what is on the page."""
     memory = st.session_state
-    memory.link = {**memory.choices.query(), **manner().query(), "run": memory.run_id}
-    if dict(st.query_params) != memory.link:
-        st.query_params.from_dict(memory.link)
+    link = {**memory.choices.query(), **manner().query(), "run": memory.run_id}
+    here = dict(st.query_params)
+    on_its_way = link == memory.link and _left(here)
+    memory.link = link
+    if here != link and not on_its_way:
+        memory.left.append((here, time.monotonic()))
+        st.query_params.from_dict(link)
+
+
+def _left(query: dict[str, str]) -> bool:
+    """Whether the browser was just told to leave this address."""
+    return any(query == left for left, _ in st.session_state.left)
 
 
 def clicked(where: dict) -> None:
@@ -343,11 +371,6 @@ def _draw(x: float, y: float, near_x: float, near_y: float) -> None:
         memory.said = [f"{MOST_POINTS} points are the most that a link can hold."]
     else:
         memory.choices = replace(memory.choices, points=write_points(rest))
-
-
-def middle(run: Run):
-    """The median of every input: x* where nobody chose."""
-    return np.median(run.dataset.X, 0)
 
 
 def choices_in_words(run_id: str) -> str:

@@ -3,6 +3,8 @@
 import jax
 import pytest
 
+from dgp_core.live.run import Run
+
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_compilation_of_pages(request):
@@ -11,3 +13,9 @@ def quick_compilation_of_pages(request):
     jax.config.update("jax_disable_most_optimizations", quick)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Runs of the pages stay as they are before compilation; measured runs are driven by hand."""
+    monkeypatch.setattr(Run, "prepare", lambda run: None)

@@ -1,9 +1,7 @@
 """Lessons 1 to 5 without a browser: they open, answer, and promise only what models then do."""
 
 import base64
-import json
 from functools import lru_cache, partial
-from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,47 +31,18 @@ from pages.figures import lessons_a as figures
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
 from pages.ui.lesson import Question, Try, sheet
-from pages.ui.server import server
+from tests.pages.opened import LEARN, PATIENCE, elements, made, open_lesson
 
-LEARN = Path(__file__).parents[2] / "pages" / "learn"
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 LESSONS = ("what_is_a_gp", "inducing_points", "why_deep", "why_not_zero_mean", "the_bound")
-PATIENCE = 240
-
-
-@pytest.fixture(autouse=True)
-def uncompiled(monkeypatch):
-    """Runs of the pages stay as they are before compilation; measured runs are driven by hand."""
-    monkeypatch.setattr(Run, "prepare", lambda run: None)
-
-
-def open_lesson(name: str) -> AppTest:
-    page = AppTest.from_file(str(LEARN / f"{name}.py"), default_timeout=PATIENCE).run()
-    assert not page.exception and not page.error
-    return page
-
-
-def pictures(page: AppTest) -> dict[str, dict]:
-    """The figures that the page's script made, by their names."""
-    found = {}
-    for host in page.get("bidi_component"):
-        data = json.loads(host.proto.json)
-        if data.get("kind") == "figure":
-            found[data["name"]] = json.loads(data["figure"])
-            assert len(data["alt"]) > 20
-    return found
-
-
-def live_elements(page: AppTest) -> dict[str, dict]:
-    viewer = server().known(page.session_state.viewer)
-    assert viewer is not None
-    return {name: json.loads(part) for name, part in server().elements(viewer).items()}
 
 
 # The pages.
 
 
 @pytest.mark.parametrize(
-    ("name", "made", "live"),
+    ("name", "pictures", "live"),
     [
         ("what_is_a_gp", {"gp_picture", "kernel_picture"}, set()),
         ("inducing_points", {"sparse_picture", "tightening_picture"}, {"drag/deep", "drag/bound"}),
@@ -90,14 +59,14 @@ def live_elements(page: AppTest) -> dict[str, dict]:
         ("the_bound", {"belief_picture", "sum_picture"}, {"parts/deep", "parts/parts"}),
     ],
 )
-def test_a_lesson_opens_with_its_pictures_equations_and_tries(name, made, live):
+def test_a_lesson_opens_with_its_pictures_equations_and_tries(name, pictures, live):
     page = open_lesson(name)
-    for figure in pictures(page).values():
+    for figure in made(page).values():
         go.Figure(figure)
-    assert pictures(page).keys() == made
+    assert made(page).keys() == pictures
     if live:
-        elements = live_elements(page)
-        assert live <= elements.keys() and all("figure" in elements[host] for host in live)
+        shown = elements(page)
+        assert live <= shown.keys() and all("figure" in shown[host] for host in live)
     assert len(page.latex) >= 2 and len(page.info) >= 3 and len(page.radio) == 3
     assert all("What should happen" in part.value for part in page.info)
     text = " ".join(part.value for part in page.markdown)
@@ -120,9 +89,9 @@ def test_every_question_answers_back(name):
 
 def test_the_two_lessons_with_films_move_at_once():
     for name, host in (("why_deep", "race"), ("the_bound", "parts")):
-        elements = live_elements(open_lesson(name))
-        assert "recording of step" in elements[f"{host}/numbers"]["text"]
-        assert len(elements[f"{host}/deep"]["figure"]["data"]) > 3
+        shown = elements(open_lesson(name))
+        assert "recording of step" in shown[f"{host}/numbers"]["text"]
+        assert len(shown[f"{host}/deep"]["figure"]["data"]) > 3
 
 
 def test_points_are_put_down_taken_away_and_cleared():
@@ -133,7 +102,7 @@ def test_points_are_put_down_taken_away_and_cleared():
     assert any("1 point seen" in part.value for part in page.markdown)
     page.button(key="gp_example").click().run()
     assert len(page.session_state.gp_points) == 3
-    drawn = {trace["name"] for trace in pictures(page)["gp_picture"]["data"]}
+    drawn = {trace["name"] for trace in made(page)["gp_picture"]["data"]}
     assert {"functions drawn", "mean", "± 2σ", "your points"} == drawn
     page.button(key="gp_clear").click().run()
     assert page.session_state.gp_points == () and not page.exception
@@ -166,16 +135,16 @@ def test_a_click_puts_a_point_and_another_takes_it_away():
 
 def test_a_layer_is_redrawn_and_an_input_followed():
     page = open_lesson("why_deep")
-    before = pictures(page)
+    before = made(page)
     page.button(key="redraw_second").click().run()
-    after = pictures(page)
+    after = made(page)
     assert before["compose_first_map"] == after["compose_first_map"]
     assert before["compose_second_map"] != after["compose_second_map"]
     page.slider(key="compose_follow").set_value(1.0).run()
     drawn = composition(0, 1)
     i = int(np.argmin(np.abs(drawn.x - 1.0)))
     h, f = drawn.first[i], drawn.composed[i]
-    moved = {name: figure["data"][1] for name, figure in pictures(page).items()}
+    moved = {name: figure["data"][1] for name, figure in made(page).items()}
     assert (moved["compose_second_map"]["x"], moved["compose_second_map"]["y"]) == ([h], [f])
     assert (moved["compose_both_map"]["x"], moved["compose_both_map"]["y"]) == ([1.0], [f])
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from datasets.printed import PRINTED
 from dgp_core.live.layer_depth import layer_history
@@ -23,9 +22,11 @@ from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
 from pages.ui.lesson import Equation, Words, sheet
 from pages.ui.server import server
+from tests.pages.opened import LEARN, elements, made, open_lesson
+
+pytestmark = pytest.mark.usefixtures("uncompiled")
 
 ROOT = Path(__file__).parents[2]
-LEARN = ROOT / "pages" / "learn"
 LESSONS = (
     "doubly_stochastic",
     "prediction_is_a_mixture",
@@ -41,32 +42,6 @@ FIRST = {
     "for_practitioners": "sizes/deep",
 }
 """A live picture that is there at once."""
-PATIENCE = 240
-
-
-@pytest.fixture(autouse=True)
-def uncompiled(monkeypatch):
-    """Runs of the pages stay as they are before compilation; measured runs are driven by hand."""
-    monkeypatch.setattr(Run, "prepare", lambda run: None)
-
-
-def open_page(name: str) -> AppTest:
-    page = AppTest.from_file(str(LEARN / f"{name}.py"), default_timeout=PATIENCE).run()
-    assert not page.exception and not page.error
-    return page
-
-
-def pictures(page: AppTest) -> dict[str, dict]:
-    """The figures that the page's script made, by their names."""
-    hosts = [json.loads(host.proto.json) for host in page.get("bidi_component")]
-    found = {data["name"]: data for data in hosts if data.get("kind") == "figure"}
-    assert all(len(data["alt"]) > 20 for data in found.values())
-    return {name: json.loads(data["figure"]) for name, data in found.items()}
-
-
-def live_elements(page: AppTest) -> dict[str, dict]:
-    viewer = server().known(page.session_state.viewer)
-    return {name: json.loads(part) for name, part in server().elements(viewer).items()}
 
 
 def names_of(name: str) -> dict:
@@ -83,10 +58,10 @@ def names_of(name: str) -> dict:
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_opens_with_a_picture_equations_and_tries(name):
-    page = open_page(name)
-    for figure in pictures(page).values():
+    page = open_lesson(name)
+    for figure in made(page).values():
         go.Figure(figure)
-    first = live_elements(page)[FIRST[name]]
+    first = elements(page)[FIRST[name]]
     assert len(first["figure"]["data"]) >= 1 and len(first["alt"]) > 20
     assert len(page.latex) >= 1 and len(page.radio) == 3 and page.info
     assert all("What should happen" in part.value for part in page.info)
@@ -94,7 +69,7 @@ def test_a_lesson_opens_with_a_picture_equations_and_tries(name):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_every_question_answers_back(name):
-    page = open_page(name)
+    page = open_lesson(name)
     for i in range(3):
         said = []
         for answer in page.radio[i].options:
@@ -109,8 +84,8 @@ def test_every_question_answers_back(name):
 def test_lessons_with_a_film_move_at_once():
     for name in ("doubly_stochastic", "does_depth_help", "for_practitioners"):
         scene = FIRST[name].split("/")[0]
-        elements = live_elements(open_page(name))
-        assert "recording of step" in elements[f"{scene}/numbers"]["text"]
+        shown = elements(open_lesson(name))
+        assert "recording of step" in shown[f"{scene}/numbers"]["text"]
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -123,7 +98,7 @@ def test_a_lesson_prints_with_its_equations_and_exercises(name):
 
 
 def test_every_link_to_the_glossary_finds_its_term():
-    anchors = {part.proto.anchor for part in open_page("glossary").subheader}
+    anchors = {part.proto.anchor for part in open_lesson("glossary").subheader}
     for path in LEARN.glob("*.py"):
         wanted = set(re.findall(r"\]\(glossary#([\w-]+)\)", path.read_text(encoding="utf-8")))
         assert wanted <= anchors, (path.name, wanted - anchors)
@@ -133,7 +108,7 @@ def test_every_link_to_the_glossary_finds_its_term():
 
 
 def test_the_glossary_has_each_term_once_in_order_and_finds_one():
-    page = open_page("glossary")
+    page = open_lesson("glossary")
     anchors = [part.proto.anchor for part in page.subheader]
     assert len(set(anchors)) == len(anchors) > 55
     text = " ".join(part.value for part in page.markdown)
@@ -150,21 +125,21 @@ def test_the_glossary_has_each_term_once_in_order_and_finds_one():
 
 
 def test_runs_that_cost_start_only_when_asked():
-    page = open_page("classes")
-    assert not any(name.startswith("banana") for name in live_elements(page))
+    page = open_lesson("classes")
+    assert not any(name.startswith("banana") for name in elements(page))
     page.toggle(key="want_banana").set_value(True).run()
     assert not page.exception
-    assert "figure" in live_elements(page)["banana/deep"]
+    assert "figure" in elements(page)["banana/deep"]
 
 
 @pytest.mark.parametrize("key", ["zero", "rate", "scale", "random", "float32"])
 def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
-    page = open_page("for_practitioners")
-    assert not any("ill_" in name for name in live_elements(page))
+    page = open_lesson("for_practitioners")
+    assert not any("ill_" in name for name in elements(page))
     page.segmented_control(key="ailment").set_value(key).run()
     assert not page.exception and not page.error
-    elements = live_elements(page)
-    assert "figure" in elements[f"ill_{key}/deep"] and "figure" in elements[f"well_{key}/deep"]
+    shown = elements(page)
+    assert "figure" in shown[f"ill_{key}/deep"] and "figure" in shown[f"well_{key}/deep"]
     runs = page.session_state.lesson_runs
     ill = server().workshop.watch(runs[10, f"ill_{key}"])
     well = server().workshop.watch(runs[10, f"well_{key}"])
@@ -181,14 +156,14 @@ def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
 
 
 def test_the_place_of_the_mixture_moves_and_by_hand_numbers_follow():
-    page = open_page("prediction_is_a_mixture")
+    page = open_lesson("prediction_is_a_mixture")
     page.slider(key="star_7").set_value(1.5).run()
     assert not page.exception
     viewer = server().known(page.session_state.viewer)
     assert viewer is not None and 1.5 in viewer.scenes["gap"].style[-1].star
-    before = pictures(page)["bent_picture"]
+    before = made(page)["bent_picture"]
     page.slider(key="bent_steepness").set_value(8.0).run()
-    assert pictures(page)["bent_picture"] != before
+    assert made(page)["bent_picture"] != before
 
 
 # The figures.
@@ -374,7 +349,7 @@ def test_least_squares_agrees_with_every_digit_that_the_paper_prints(name):
 
 
 def test_the_table_shows_a_dash_where_nothing_is_at_hand():
-    page = open_page("does_depth_help")
+    page = open_lesson("does_depth_help")
     table = next(part.value for part in page.markdown if part.value.startswith("| Data"))
     assert "| kin8nm | Two layers | 2 | 1.33 (0.01) | 1.34 |" in table
     assert "| boston | One layer | 2 |" in table and "| – |" in table

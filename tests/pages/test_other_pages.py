@@ -1,6 +1,5 @@
 """Layers, Mixture, Prior and the two randomnesses without a browser, in their states."""
 
-import json
 import time
 from pathlib import Path
 
@@ -8,10 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dgp_core.live.run import Run
-from pages.ui.server import server
+from tests.pages.opened import PATIENCE, elements, hosts, run_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
-PATIENCE = 240
 PAGES = ("layers", "mixture", "prior", "randomness")
 
 
@@ -23,10 +21,6 @@ def open_page(name: str, **query) -> AppTest:
     return page.switch_page(f"pages/explore/{name}.py").run()
 
 
-def run_of(page: AppTest) -> Run:
-    return server().workshop.watch(page.session_state.run_id)
-
-
 def begun(page: AppTest) -> AppTest:
     """Waits for the run's first steps, and runs the page again."""
     deadline = time.monotonic() + PATIENCE
@@ -34,16 +28,6 @@ def begun(page: AppTest) -> AppTest:
         assert time.monotonic() < deadline, run_of(page).reason
         time.sleep(0.05)
     return page.run()
-
-
-def elements(page: AppTest) -> dict[str, dict]:
-    viewer = server().known(page.session_state.viewer)
-    return {name: json.loads(part) for name, part in server().elements(viewer).items()}
-
-
-def hosts(page: AppTest) -> set[str]:
-    found = [json.loads(c.proto.json) for c in page.get("bidi_component") if c.proto.json]
-    return {d["name"] for d in found if isinstance(d, dict) and d.get("kind") == "picture"}
 
 
 def clean(page: AppTest) -> bool:

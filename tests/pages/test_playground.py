@@ -40,11 +40,9 @@ from pages.ui.choices import (
     write_points,
 )
 from pages.ui.library import STATIC, EarlyScripts, library, stage_script
-from pages.ui.server import server
+from tests.pages.opened import PATIENCE, elements, hosts, run_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
-PATIENCE = 240
-"""Seconds that a model may take to compile on a loaded machine."""
 
 
 @pytest.fixture(scope="module")
@@ -308,12 +306,6 @@ def open_page(**query) -> AppTest:
     return page.run()
 
 
-def elements(page: AppTest) -> dict[str, dict]:
-    """What the page's hosts are sent, by their names."""
-    viewer = server().known(page.session_state.viewer)
-    return {name: json.loads(part) for name, part in server().elements(viewer).items()}
-
-
 def phase(page: AppTest) -> str:
     return elements(page)["main/state"]["phase"]
 
@@ -331,19 +323,8 @@ def trains(page: AppTest) -> AppTest:
     return shown(page, lambda page: phase(page) == "training", "trains")
 
 
-def run_of(page: AppTest):
-    return server().workshop.watch(page.session_state.run_id)
-
-
 def press(page: AppTest, key: str) -> AppTest:
     return page.button(key=key).click().run()
-
-
-def hosts(page: AppTest) -> set[str]:
-    """The names of the pictures that the page has room for."""
-    found = [c.proto for c in page.get("bidi_component")]
-    data = [json.loads(p.json) for p in found if p.component_name == "stage_host"]
-    return {d["name"] for d in data if d["kind"] == "picture"}
 
 
 def pictures(page: AppTest) -> dict[str, str]:
@@ -476,6 +457,23 @@ def with_click(page: AppTest, where: dict) -> None:
     handler.run()
     page.session_state.choices = handler.session_state.choices
     page.run()
+
+
+def test_a_click_from_an_address_just_left_is_obeyed_but_a_step_back_is_taken(monkeypatch):
+    page = open_page(inducing="5", speed="1", data="nearly_linear", layers="1")
+    first = page.session_state.run_id
+    page.query_params.clear()
+    for name, value in {"inducing": "5", "speed": "1", "data": "nearly_linear"}.items():
+        page.query_params[name] = value
+    page.query_params["layers"] = "1"
+    page.button(key="pause").click().run()
+    assert page.session_state.run_id == first and not run_of(page).playing
+
+    monkeypatch.setattr(session, "LATE", -1.0)
+    page.query_params.clear()
+    page.query_params["layers"] = "2"
+    page.run()
+    assert page.session_state.run_id != first and run_of(page).model.layers == 2
 
 
 def test_a_link_to_a_run_that_is_over_starts_another():

@@ -1,0 +1,50 @@
+"""What tests ask of a page that AppTest has opened."""
+
+import json
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from dgp_core.live.run import Run
+from pages.ui.server import server
+
+LEARN = Path(__file__).parents[2] / "pages" / "learn"
+PATIENCE = 240
+"""Seconds that a model may take to compile on a loaded machine."""
+
+
+def open_lesson(name: str) -> AppTest:
+    """A lesson, or the glossary, as it is at first."""
+    page = AppTest.from_file(str(LEARN / f"{name}.py"), default_timeout=PATIENCE).run()
+    assert not page.exception and not page.error
+    return page
+
+
+def run_of(page: AppTest) -> Run:
+    """The playground's run; to ask is to watch."""
+    return server().workshop.watch(page.session_state.run_id)
+
+
+def elements(page: AppTest) -> dict[str, dict]:
+    """What the page's hosts are sent, by their names."""
+    viewer = server().known(page.session_state.viewer)
+    assert viewer is not None
+    return {name: json.loads(part) for name, part in server().elements(viewer).items()}
+
+
+def _hosts(page: AppTest, kind: str) -> list[dict]:
+    found = [component.proto for component in page.get("bidi_component")]
+    data = [json.loads(p.json) for p in found if p.component_name == "stage_host"]
+    return [one for one in data if one["kind"] == kind]
+
+
+def hosts(page: AppTest) -> set[str]:
+    """The names of the live pictures that the page has room for."""
+    return {data["name"] for data in _hosts(page, "picture")}
+
+
+def made(page: AppTest) -> dict[str, dict]:
+    """The figures that the page's script made, by their names."""
+    found = {data["name"]: data for data in _hosts(page, "figure")}
+    assert all(len(data["alt"]) > 20 for data in found.values())
+    return {name: json.loads(data["figure"]) for name, data in found.items()}
