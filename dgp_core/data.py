@@ -120,7 +120,12 @@ class Scaler:
 
     def inputs(self, X: np.ndarray) -> np.ndarray:
         """Inputs in standard units, constant columns dropped."""
-        return ((X - self.x_mean) / self.x_scale)[:, self.kept]
+        scaled = np.asarray(X, np.float64)[
+            :, self.kept
+        ]  # a copy, and the only one: X may be most of the memory
+        scaled -= self.x_mean[self.kept]
+        scaled /= self.x_scale[self.kept]
+        return scaled
 
     def inputs_back(self, X: np.ndarray) -> np.ndarray:
         """Inputs in the user's units; a dropped column returns as its constant."""

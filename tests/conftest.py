@@ -30,9 +30,15 @@ def fixed_seed():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def programs_of_a_module():
-    """Lets compiled programs go with their module: thousands of them are more than XLA bears."""
+def programs_of_a_module(request):
+    """Compiled in a hurry, but where models train for long, and let go with their module.
+
+    Thousands of programs in one process are more than XLA bears.
+    """
+    quick = not getattr(request.module, "TRAINS_LONG", False)
+    jax.config.update("jax_disable_most_optimizations", quick)
     yield
+    jax.config.update("jax_disable_most_optimizations", False)
     jax.clear_caches()
     gc.collect()
 

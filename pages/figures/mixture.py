@@ -12,7 +12,7 @@ from dgp_core.live.mixture_view import (
     VarianceSplit,
 )
 from dgp_core.plain import plain
-from pages.figures.marks import band, base_layout, frame, labelled_axis, line, typed
+from pages.figures.marks import band, base_layout, frame, labelled_axis, line, steady, typed
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.table import MODELS
 
@@ -48,7 +48,7 @@ def mixture_figure(view: MixtureView, ink: Ink, height: int = 360) -> dict:
     top = max(float(view.deep.density.max()), float(view.rival.density.max()))
     S = len(view.deep.components)
     share = view.deep.components / S
-    taller = max(1, int(0.6 * top / float(share.max())))
+    taller = _round_factor(0.6 * top / float(share.max()))
     words = f"{S} components of weight 1/{S}, drawn {taller} times as tall"
     traces = [
         {
@@ -64,8 +64,14 @@ def mixture_figure(view: MixtureView, ink: Ink, height: int = 360) -> dict:
             "hovertemplate": "Gaussian summary %{y:.3g} at %{x:.4g}<extra></extra>",
         },
     ]
-    layout["yaxis"]["range"] = [0.0, 1.08 * top]
+    layout["yaxis"]["range"] = steady(0.0, 1.05 * top)
     return {"data": traces, "layout": layout}
+
+
+def _round_factor(most: float) -> int:
+    """1, 2 or 5 times a power of ten, at most this: it does not change with every frame."""
+    power = 10 ** int(np.floor(np.log10(max(1.0, most))))
+    return max(k * power for k in (1, 2, 5) if k * power <= max(1.0, most))
 
 
 def cdf_figure(view: MixtureView, ink: Ink, height: int = 280) -> dict:
@@ -378,7 +384,7 @@ def _stretch(view: MixtureView) -> list[float]:
         return [float(view.y[inside].min()), float(view.y[inside].max())] if inside.any() else []
 
     found = np.array(ends(view.deep) + ends(view.rival) or list(view.frame))
-    low, high = frame(found, 0.06)
+    low, high = steady(*frame(found, 0.04))
     return [max(low, view.frame[0]), min(high, view.frame[1])]
 
 

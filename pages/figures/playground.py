@@ -18,6 +18,7 @@ from pages.figures.marks import (
     labelled_axis,
     line,
     lines,
+    steady,
     triangle,
     typed,
 )
@@ -167,9 +168,10 @@ def layer_figure(
     ]
     if layer.map_x is not None:
         traces += _map(layer, ink)
-        layout["xaxis"]["range"] = [float(layer.map_x[0]), float(layer.map_x[-1])]
+        layout["xaxis"]["range"] = steady(layer.map_x[0], layer.map_x[-1])
     both = [layer.samples] + ([layer.map_mean] if layer.map_mean is not None else [])
-    layout["yaxis"]["range"] = frame(np.concatenate([part.ravel() for part in both]), 0.12)
+    layout["yaxis"]["range"] = steady(*frame(np.concatenate([p.ravel() for p in both]), 0.08))
+    layout["yaxis2"]["range"] = layout["yaxis"]["range"]
     layout["showlegend"] = False
     return {"data": traces, "layout": layout}
 
@@ -191,9 +193,9 @@ def bound_figure(
     )
     layout["xaxis2"] = labelled_axis(ink, "step (log scale)", type="log", anchor="y2", dtick=1)
     layout["yaxis"] = labelled_axis(ink, "bound (nats)", domain=[0.46, 1.0])
-    layout["yaxis2"] = labelled_axis(ink, "KL (nats)", domain=[0.0, 0.38], rangemode="tozero")
+    layout["yaxis2"] = labelled_axis(ink, "KL (nats)", domain=[0.0, 0.38])
     layout["legend"] |= {"font": {"size": 11}}
-    traces, shown = [], []
+    traces, shown, highest = [], [], 0.0
     L = deep[1].shape[1]
     for name, (fit, kl), colour, dash in (
         ("deep", deep, DEEP, "solid"),
@@ -203,6 +205,7 @@ def bound_figure(
             continue
         step, parts = _thinned(np.column_stack([fit - kl.sum(1), kl]))
         shown.append(parts[:, 0])
+        highest = max(highest, float(parts[:, 1:].max()))
         traces.append(
             {
                 **line(typed(step), typed(parts[:, 0])),
@@ -230,6 +233,9 @@ def bound_figure(
             )
     if shown:
         layout["yaxis"]["range"] = bound_range(shown)
+        layout["yaxis2"]["range"] = steady(0.0, 1.05 * highest)
+        decades = np.ceil(4 * np.log10(1 + max(len(deep[0]), len(rival[0])))) / 4
+        layout["xaxis"]["range"] = layout["xaxis2"]["range"] = [0.0, float(decades)]
     else:
         words = {"text": "The curves begin with<br>the first step.", "showarrow": False}
         place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
@@ -243,8 +249,8 @@ def bound_range(curves: list[np.ndarray]) -> list[float]:
     """A range that shows the climb's last part, where models differ, not its first steep metres."""
     high = max(float(curve.max()) for curve in curves)
     low = min(float(np.quantile(curve, 0.35)) for curve in curves)
-    room = 0.12 * ((high - low) or 1.0)
-    return [low - room, high + room]
+    room = 0.1 * ((high - low) or 1.0)
+    return steady(low - room, high + room)
 
 
 def legend(ink: Ink, bands: bool, view: View1D | None = None) -> str:

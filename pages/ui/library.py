@@ -5,9 +5,9 @@ names it: the browser fetches it while Streamlit's own scripts start, not after.
 """
 
 import hashlib
-import shutil
+import os
 from functools import cache
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 
 import plotly
@@ -19,25 +19,35 @@ STATIC = Path(__file__).parents[2] / "static"
 def library() -> str:
     """Where Plotly's JavaScript is served; puts it there first."""
     name = f"plotly-{plotly.__version__}.min.js"
-    with as_file(files("plotly") / "package_data" / "plotly.min.js") as source:
-        _provide(source, STATIC / name)
+    _provide((files("plotly") / "package_data" / "plotly.min.js").read_bytes(), STATIC / name)
     return f"app/static/{name}"
 
 
 @cache
 def stage_script() -> str:
     """Where stage.js is served, under another name for other contents."""
-    source = Path(__file__).with_name("stage.js")
-    name = f"stage-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.js"
-    _provide(source, STATIC / name)
-    return f"app/static/{name}"
+    text = Path(__file__).with_name("stage.js").read_text(encoding="utf-8")
+    sketch = Path(sketch_script()).name
+    return _served("stage", text.replace("./sketch.js", f"./{sketch}"))
 
 
-def _provide(source: Path, target: Path) -> None:
-    if not target.exists() or target.stat().st_size != source.stat().st_size:
+@cache
+def sketch_script() -> str:
+    """Where sketch.js is served, likewise."""
+    return _served("sketch", Path(__file__).with_name("sketch.js").read_text(encoding="utf-8"))
+
+
+def _served(name: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    _provide(text.encode(), STATIC / f"{name}-{digest}.js")
+    return f"app/static/{name}-{digest}.js"
+
+
+def _provide(content: bytes, target: Path) -> None:
+    if not target.exists() or target.stat().st_size != len(content):
         STATIC.mkdir(exist_ok=True)
-        part = target.with_suffix(".part")
-        shutil.copyfile(source, part)
+        part = target.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(content)
         part.replace(target)
 
 
@@ -46,8 +56,9 @@ class EarlyScripts:
 
     def __init__(self, app):
         self.app = app
-        tags = f'<script async src="{library()}"></script>'
-        tags += f'<link rel="modulepreload" href="{stage_script()}">'
+        tags = f'<link rel="preload" as="script" href="{library()}">'
+        for script in (stage_script(), sketch_script()):
+            tags += f'<link rel="modulepreload" href="{script}">'
         self.tags = tags.encode()
 
     async def __call__(self, scope, receive, send):

@@ -4,24 +4,25 @@
 // nothing is rendered anew and nothing flickers. A frame is asked for by the answer "drawn" to the
 // one before, so a slow browser gets fewer frames instead of a queue of stale ones.
 
+import { axesOf, rub, sketch, sketchable } from "./sketch.js";
+
 const NEAR = 14; // pixels within which a press takes hold of an inducing point
 const hosts = new Map(); // name -> Set of boxes
 const newest = new Map(); // name -> what to show
 const stage = (window.dgpStage ??= { socket: null, token: null, frames: 0 });
+const REST = 500; // milliseconds without a frame, after which Plotly draws what was sketched
+const FIRST = 700; // milliseconds that sketches move before Plotly's start holds them up
 const touch = () => window.matchMedia("(pointer: coarse)").matches;
 
 let library;
 const plotly = (src) =>
   (library ??= new Promise((done, failed) => {
     if (window.Plotly) return done(window.Plotly);
-    let script = document.querySelector(`script[src="${src}"]`); // the page's HTML names it
-    if (!script) {
-      script = document.createElement("script");
-      script.src = src;
-      document.head.appendChild(script);
-    }
-    script.addEventListener("load", () => done(window.Plotly));
-    script.addEventListener("error", failed);
+    const script = document.createElement("script"); // the page's HTML has it fetched already
+    script.src = src;
+    script.onload = () => done(window.Plotly);
+    script.onerror = failed;
+    document.head.appendChild(script);
   }));
 
 export function mount({ parentElement, data, setTriggerValue }) {
@@ -39,7 +40,6 @@ export function mount({ parentElement, data, setTriggerValue }) {
   box.dataset.name = data.name;
   box.setAttribute("data-kind", data.kind);
   if (data.height) box.style.minHeight = data.height + "px";
-  if (data.kind === "picture") plotly(data.library);
   if (data.kind === "timeline") timeline(box);
   if (!hosts.has(data.name)) hosts.set(data.name, new Set());
   hosts.get(data.name).add(box);
@@ -50,7 +50,8 @@ export function mount({ parentElement, data, setTriggerValue }) {
 function forget(box) {
   hosts.get(box.dataset.name)?.delete(box);
   box.observer?.disconnect();
-  box.observer = null;
+  box.observer = box.waiting = null;
+  clearTimeout(box.resting);
   if (!box.querySelector(".main-svg")) return;
   window.Plotly?.purge(box);
   box.emit = () => {}; // what was being drawn still reports when it is done
@@ -59,7 +60,6 @@ function forget(box) {
 // The connection: one a page, opened anew where it was lost.
 
 function connect(data, setTriggerValue) {
-  plotly(data.library);
   stage.trigger = setTriggerValue;
   stage.phase = data.phase;
   if (stage.token === data.token && stage.socket?.readyState <= 1) return;
@@ -208,14 +208,47 @@ function moveTimeline(box, { index, count, text, live }) {
 
 // Pictures.
 
-async function picture(box, { figure, alt, paper }) {
-  const { data, layout } = figure;
+// While frames come, a picture that only moves is sketched; Plotly draws it where its axes change,
+// where the pointer is (it hovers, zooms and drags), and when it has come to rest.
+async function picture(box, content) {
+  const { figure, alt, paper } = content;
   box.setAttribute("role", "img");
   box.setAttribute("aria-label", alt);
-  box.style.height = layout.height + "px";
+  box.style.height = figure.layout.height + "px";
   box.paper = paper;
+  if (touch()) figure.layout.dragmode = false;
+  clearTimeout(box.resting);
+  const quick = sketchable(figure);
+  const moves = box.axes !== undefined && box.axes === axesOf(figure) && !box.matches(":hover");
+  if (quick && (moves || !window.Plotly)) {
+    box.waiting = content;
+    if (box.clientWidth) sketch(box, figure, box._fullLayout);
+    box.classList.add("stage-sketched");
+    count(box);
+    if (box.axes !== undefined) box.resting = setTimeout(() => settle(box), REST);
+    else later(box);
+    return;
+  }
+  await finish(box, content);
+}
+
+// Plotly's start takes a second or so of the page's time: what moves may move first.
+function later(box) {
+  stage.moving ??= new Promise((done) => setTimeout(done, FIRST));
+  stage.moving.then(() => settle(box));
+}
+
+const count = (box) => (box.dataset.drawn = Number(box.dataset.drawn ?? 0) + 1);
+
+// Plotly draws what was sketched last.
+async function settle(box) {
+  if (box.waiting) await finish(box, box.waiting);
+}
+
+async function finish(box, { figure }) {
+  const { data, layout } = figure;
+  box.waiting = null;
   box.meta = layout.meta ?? {};
-  if (touch()) layout.dragmode = false;
   let Plotly;
   try {
     Plotly = await plotly(box.library);
@@ -225,11 +258,16 @@ async function picture(box, { figure, alt, paper }) {
   }
   if (!box.isConnected) return;
   if (box.held) holdInPlace(box, data);
+  const axes = axesOf(figure);
   await Plotly.react(box, data, layout, { displayModeBar: false, doubleClick: "reset" });
-  box.dataset.drawn = Number(box.dataset.drawn ?? 0) + 1;
+  box.axes = axes;
+  box.classList.remove("stage-sketched");
+  rub(box);
+  count(box);
   if (box.observer) return;
   box.observer = new ResizeObserver(() => box.isConnected && Plotly.Plots.resize(box));
   box.observer.observe(box);
+  box.addEventListener("pointerenter", () => settle(box));
   listen(box);
   downloads(box);
 }
@@ -353,6 +391,7 @@ function downloads(box) {
     Object.assign(button, { type: "button", textContent: format });
     button.onclick = async () => {
       menu.open = false;
+      await settle(box);
       const name = (box.getAttribute("aria-label") ?? "picture").replace(/\W+/g, "-").slice(0, 60);
       save(`${name}.${format.toLowerCase()}`, await (format === "CSV" ? csv(box) : image(box, format)));
     };
