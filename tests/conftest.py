@@ -31,11 +31,11 @@ def fixed_seed():
 
 @pytest.fixture(scope="module", autouse=True)
 def programs_of_a_module(request):
-    """Compiled in a hurry, but where models train for long, and let go with their module.
+    """Compiled in a hurry, and let go with their module: XLA does not bear thousands of them.
 
-    Thousands of programs in one process are more than XLA bears.
+    A module that says AS_SHIPPED trains for long, or compares to the last digit with a server.
     """
-    quick = not getattr(request.module, "TRAINS_LONG", False)
+    quick = not getattr(request.module, "AS_SHIPPED", False)
     jax.config.update("jax_disable_most_optimizations", quick)
     yield
     jax.config.update("jax_disable_most_optimizations", False)

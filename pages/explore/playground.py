@@ -73,7 +73,7 @@ def model_controls(locked: bool) -> None:
         "Data set",
         DATA,
         format_func=lambda name: entry(name).title,
-        **session.control("data", locked),
+        **session.control("data", locked, DATA, "index"),
         help="Toys, real data, or points that you put down yourself. One input shows the whole "
         "prediction, two a map, more a table of pictures.",
     )
@@ -106,6 +106,7 @@ def model_controls(locked: bool) -> None:
             st.selectbox(
                 f"Kernel of layer {l + 1}",
                 KERNELS,
+                index=KERNELS.index(name),
                 format_func=named,
                 key=f"choose_kernel_{l}",
                 disabled=locked,
@@ -117,14 +118,15 @@ def model_controls(locked: bool) -> None:
             "Mean function of inner layers",
             OFFERED["mean"],
             format_func=lambda word: "Linear (identity)" if word == "linear" else named(word),
-            **session.control("mean", locked),
+            **session.control("mean", locked, OFFERED["mean"], "index"),
             help="Linear keeps inputs apart. Zero lets them collapse as depth grows: see Prior.",
         )
+        likelihoods = session.likelihoods(choices)
         st.selectbox(
             "Likelihood",
-            session.likelihoods(choices),
+            likelihoods,
             format_func=named,
-            **session.control("likelihood", locked),
+            **session.control("likelihood", locked, likelihoods, "index"),
             help="How what is seen comes from the last layer: noise, classes or counts.",
         )
 
@@ -168,7 +170,7 @@ def look_controls(kind: str) -> None:
             "Show the prediction as",
             OFFERED["shade"],
             format_func=str.capitalize,
-            **session.control("shade"),
+            **session.control("shade", says="default"),
             required=True,
             width="stretch",
             help="Density: the mixture itself, darker where it is likelier. Bands: its quantiles, "
@@ -182,7 +184,7 @@ def look_controls(kind: str) -> None:
                 "line": {"with": "With noise", "without": "Without"},
                 "plane": {"with": "Mean", "without": "Doubt"},
             }[kind][word],
-            **session.control("noise"),
+            **session.control("noise", says="default"),
             required=True,
             width="stretch",
             help="With noise, the shade says where new points will fall; without, where the "

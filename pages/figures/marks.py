@@ -25,7 +25,7 @@ def frame(values: np.ndarray, margin: float) -> list[float]:
 
 def steady(low: float, high: float) -> list[float]:
     """A range that holds both, and stays as it is while they only tremble from frame to frame."""
-    grain = 2.0 ** np.floor(np.log2(high - low if high > low else 1.0)) / 8
+    grain = 2.0 ** np.floor(np.log2(high - low if high > low else 1.0)) / 4
     return [float(grain * np.floor(low / grain)), float(grain * np.ceil(high / grain))]
 
 

@@ -181,9 +181,9 @@ LESSON = Lesson(
             controls=("inducing",),
         ),
         Try(
-            "Let it train to about step 2,000 and press **Pause**. Drag one of the triangles near "
+            "Let it train to about step 500 and press **Pause**. Drag one of the triangles near "
             "the steep fall, at 15 to 20 ms, to the far right. Then press **Play**.",
-            "The bound falls at once by more than 20 nats, although nothing else has changed: the "
+            "The bound falls at once by more than 100 nats, although nothing else has changed: the "
             "values u that were learned for one place now stand at another. Within 200 steps "
             "most of the fall is won back.",
         ),

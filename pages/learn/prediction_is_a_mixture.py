@@ -46,7 +46,7 @@ def by_hand() -> None:
 
 def at_a_place() -> None:
     """The mixture of the run above, where the slider says."""
-    st.slider("Place x*", -2.0, 2.0, step=0.05, key="star_7")
+    st.slider("Place x*", -2.0, 2.0, 0.0, 0.05, key="star_7")
     stage.words("gap/mixture_title", 20)
     stage.picture("gap/mixture", 236)
     stage.words("gap/mixture_words", 20)

@@ -126,7 +126,7 @@ LESSON = Lesson(
             "model that is deeper than the data need becomes a shallower one by itself."
         ),
         Try(
-            "Switch the data to **Step** and wait for step 3,000 again.",
+            "Switch the data to **Step** and wait for step 5,000.",
             "Now the first layer keeps more than 10 nats of KL, and gladly pays: the fit rises by "
             "far more. It stays on, and the bound ends more than 50 nats above the single layer's.",
         ),

@@ -107,7 +107,7 @@ LESSON = Lesson(
             "kernel has one number for two jobs."
         ),
         Try(
-            "Stay with the step and let both models train to step 3,000. Compare the two bounds in "
+            "Stay with the step and let both models train to step 5,000. Compare the two bounds in "
             "the line below the pictures.",
             "The deep model's bound ends more than 50 nats above that of the single layer. Its "
             "functions are flat, then steep, then flat, and its shade hugs the data on both sides.",

@@ -115,6 +115,7 @@ def bar(run: Run, mine: bool) -> None:
         st.segmented_control(
             "Speed",
             tuple(SPEEDS),
+            default=st.session_state.choices.speed,
             format_func=lambda word: "Full" if word == "full" else f"{word}/s",
             key="choose_speed",
             on_change=session.new_speed,

@@ -322,6 +322,7 @@ async def watch(socket: WebSocket) -> None:
         await socket.close(4404)
         return
     drawn = asyncio.Event()
+    drawn.set()
     listener = asyncio.create_task(_listen(socket, viewer, drawn))
     viewer.sockets += 1
     try:
@@ -344,12 +345,12 @@ async def _send_frames(socket: WebSocket, viewer: Viewer, drawn, listener) -> No
             signature = now
             elements = await loop.run_in_executor(own._pool, own.elements, viewer)
             news = {name: part for name, part in elements.items() if sent.get(name) != part}
-            if news:
+            if news:  # painted while the browser drew the frame before
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(drawn.wait(), DRAWN_SECONDS)
                 n, sent = n + 1, elements
                 drawn.clear()
                 await socket.send_text(_message(n, news))
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(drawn.wait(), DRAWN_SECONDS)
         await asyncio.sleep(max(0.01, began + own.pause_between() - loop.time()))
 
 

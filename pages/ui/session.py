@@ -3,6 +3,7 @@
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
@@ -145,9 +146,19 @@ def manner() -> Manner:
     return st.session_state.get("manner", Manner())
 
 
-def control(name: str, locked: bool = False) -> dict[str, Any]:
-    """What makes a widget the control of a choice."""
+def control(
+    name: str, locked: bool = False, options: Sequence = (), says: str = "value"
+) -> dict[str, Any]:
+    """What makes a widget the control of a choice; `says` is its argument for a first value.
+
+    The choice is that first value too, not only the key's: a busy browser may skip the one run
+    that sets the key, and would then report a control's own first value as if it were chosen.
+    """
+    choice = getattr(st.session_state.choices, name)
+    if says == "index":
+        choice = options.index(choice) if choice in options else 0
     return {
+        says: choice,
         "key": f"choose_{name}",
         "disabled": locked,
         "on_change": choose,

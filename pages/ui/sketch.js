@@ -6,6 +6,7 @@
 
 const DASHES = { solid: [], dot: [1, 1], dash: [3, 3], dashdot: [3, 1, 1, 1], longdash: [5, 5] };
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
+const LOOSE = 1.6; // times as wide as need be, at which axes are made anew
 const plain = (value, known) => value === undefined || known.includes(value);
 const axisName = (reference = "x") => reference[0] + "axis" + reference.slice(1);
 
@@ -34,12 +35,28 @@ export function sketchable({ data, layout }) {
   );
 }
 
-// What Plotly would have to draw anew if it changed.
-export const axesOf = ({ data, layout }) =>
-  JSON.stringify([
-    Object.entries(layout).map(([name, part]) => (name === "shapes" ? part.length : part)),
-    layout.showlegend ? data.map((trace) => [trace.name, trace.showlegend, trace.line]) : 0,
-  ]);
+// What Plotly would have to draw anew if it changed: the axes' dress, the legend, and the ranges.
+export function surroundings({ data, layout }) {
+  const ranges = {};
+  const dress = JSON.stringify(layout, (name, part) => {
+    if (name === "shapes") return part.length;
+    return name === "range" ? undefined : part;
+  });
+  for (const [name, part] of Object.entries(layout)) if (part?.range) ranges[name] = part.range;
+  const legend = layout.showlegend ? data.map(({ name, line }) => [name, line]) : [];
+  return { dress: dress + JSON.stringify(legend), ranges };
+}
+
+// Whether a picture still fits into the axes that are there, and does not shrink in them: ranges
+// that tremble from frame to frame stay as they are.
+export function fits(now, before) {
+  if (!before || now.dress !== before.dress) return false;
+  return Object.entries(now.ranges).every(([name, [low, high]]) => {
+    const [from, to] = before.ranges[name] ?? [];
+    if (low === from && high === to) return true;
+    return from <= low && high <= to && to - from <= LOOSE * (high - low);
+  });
+}
 
 export function sketch(box, figure, drawn) {
   const { data, layout } = figure;
@@ -177,7 +194,9 @@ const unpacked = new WeakMap();
 function numbers(spec) {
   if (!spec?.bdata) return spec ?? [];
   if (!unpacked.has(spec)) {
-    const bytes = Uint8Array.from(atob(spec.bdata), (c) => c.charCodeAt(0));
+    const text = atob(spec.bdata);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
     unpacked.set(spec, new ARRAYS[spec.dtype](bytes.buffer));
   }
   return unpacked.get(spec);

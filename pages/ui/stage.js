@@ -4,7 +4,7 @@
 // nothing is rendered anew and nothing flickers. A frame is asked for by the answer "drawn" to the
 // one before, so a slow browser gets fewer frames instead of a queue of stale ones.
 
-import { axesOf, rub, sketch, sketchable } from "./sketch.js";
+import { fits, rub, sketch, sketchable, surroundings } from "./sketch.js";
 
 const NEAR = 14; // pixels within which a press takes hold of an inducing point
 const hosts = new Map(); // name -> Set of boxes
@@ -219,13 +219,13 @@ async function picture(box, content) {
   if (touch()) figure.layout.dragmode = false;
   clearTimeout(box.resting);
   const quick = sketchable(figure);
-  const moves = box.axes !== undefined && box.axes === axesOf(figure) && !box.matches(":hover");
-  if (quick && (moves || !window.Plotly)) {
+  const moves = quick && fits(surroundings(figure), box.around) && !box.matches(":hover");
+  if (moves || (quick && !window.Plotly)) {
     box.waiting = content;
     if (box.clientWidth) sketch(box, figure, box._fullLayout);
     box.classList.add("stage-sketched");
     count(box);
-    if (box.axes !== undefined) box.resting = setTimeout(() => settle(box), REST);
+    if (box.around) box.resting = setTimeout(() => settle(box), REST);
     else later(box);
     return;
   }
@@ -258,9 +258,9 @@ async function finish(box, { figure }) {
   }
   if (!box.isConnected) return;
   if (box.held) holdInPlace(box, data);
-  const axes = axesOf(figure);
+  const around = surroundings(figure);
   await Plotly.react(box, data, layout, { displayModeBar: false, doubleClick: "reset" });
-  box.axes = axes;
+  box.around = around;
   box.classList.remove("stage-sketched");
   rub(box);
   count(box);

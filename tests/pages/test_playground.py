@@ -39,7 +39,7 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
-from pages.ui.library import STATIC, EarlyScripts, library, stage_script
+from pages.ui.library import STATIC, EarlyScripts, library, sketch_script, stage_script
 from tests.pages.opened import PATIENCE, elements, hosts, run_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -257,8 +257,12 @@ def test_every_choice_that_is_offered_is_taken_as_it_is():
 def test_plotly_s_own_script_and_ours_are_served_whole():
     path = STATIC / Path(library()).name
     assert path.stat().st_size > 1_000_000 and plotly.__version__ in path.name
-    own = Path(session.__file__).with_name("stage.js")
-    assert (STATIC / Path(stage_script()).name).read_bytes() == own.read_bytes()
+    folder = Path(session.__file__).parent
+    sketch = Path(sketch_script()).name
+    assert (STATIC / sketch).read_bytes() == (folder / "sketch.js").read_bytes()
+    served = (STATIC / Path(stage_script()).name).read_text(encoding="utf-8")
+    own = (folder / "stage.js").read_text(encoding="utf-8")
+    assert f"./{sketch}" in served and served.replace(sketch, "sketch.js") == own
 
 
 @pytest.mark.parametrize(
