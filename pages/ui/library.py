@@ -6,12 +6,16 @@ names it: the browser fetches it while Streamlit's own scripts start, not after.
 
 import hashlib
 import os
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import plotly
+import streamlit
 
+PARTS = ("BidiComponent", "Button", "ButtonGroup", "Html", "Selectbox", "Slider")
+"""Of a page: Streamlit has a script for each."""
 STATIC = Path(__file__).parents[2] / "static"
 
 
@@ -51,13 +55,32 @@ def _provide(content: bytes, target: Path) -> None:
         part.replace(target)
 
 
+@cache
+def page_scripts() -> tuple[str, ...]:
+    """Streamlit's own scripts of what a page here is made of, and those that they import.
+
+    Streamlit asks for them once it knows what the page shows, a round trip for each generation.
+    """
+    root = Path(streamlit.__file__).parent / "static"
+    waiting = [path for name in PARTS for path in (root / "static" / "js").glob(f"{name}.*.js")]
+    found: dict[Path, str] = {}
+    while waiting:
+        path = waiting.pop()
+        if path in found or not path.is_file():
+            continue
+        found[path] = path.relative_to(root).as_posix()
+        imports = re.findall(r"""from["'`]\./([\w.-]+\.js)""", path.read_text(encoding="utf-8"))
+        waiting += [path.with_name(name) for name in imports]
+    return tuple(sorted(found.values()))
+
+
 class EarlyScripts:
     """ASGI middleware: the page's HTML asks for the pictures' scripts at once."""
 
     def __init__(self, app):
         self.app = app
         tags = f'<link rel="preload" as="script" href="{library()}">'
-        for script in (stage_script(), sketch_script()):
+        for script in (stage_script(), sketch_script(), *page_scripts()):
             tags += f'<link rel="modulepreload" href="{script}">'
         self.tags = tags.encode()
 

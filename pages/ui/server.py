@@ -28,8 +28,11 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.runtime.pages_manager import PagesManager
 
+from datasets.starts import film
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
+from pages.figures.boards import Look, playground
+from pages.figures.palette import LIGHT
 from pages.ui.choices import Choices
 from pages.ui.library import EarlyScripts
 from pages.ui.status import numbers, phase, status
@@ -92,6 +95,7 @@ class Server:
         self._painted: WeakKeyDictionary[Run, OrderedDict] = WeakKeyDictionary()
         self._paces: WeakKeyDictionary[Run, deque] = WeakKeyDictionary()
         self._began: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
+        self._first: WeakKeyDictionary[Run, Future] = WeakKeyDictionary()
         self._cost = 0.02
         self._settled = False
 
@@ -144,7 +148,7 @@ class Server:
             except WorkshopError:
                 parts.append((name, "gone"))
                 continue
-            moment = self._moment(viewer, name, scene, run)
+            moment = self._moment(viewer, name, scene, run, patient=False)
             steady = self._pace(run) if run.playing else 0.0
             parts.append(
                 (name, scene, moment, run.status, run.playing, place, steady > 0)
@@ -152,8 +156,11 @@ class Server:
             )
         return tuple(parts)
 
-    def elements(self, viewer: Viewer) -> dict[str, bytes]:
-        """Everything that a viewer should see now, element by element, packed."""
+    def elements(self, viewer: Viewer, patient: bool = True) -> dict[str, bytes]:
+        """Everything that a viewer should see now, element by element, packed.
+
+        A run's first picture may have to be compiled: the impatient see its film meanwhile.
+        """
         packed: dict[str, bytes] = {}
         for name, scene in list(viewer.scenes.items()):
             try:
@@ -162,7 +169,7 @@ class Server:
             except WorkshopError as error:
                 packed[f"{name}/state"] = _pack({"text": str(error), "phase": "gone"})
                 continue
-            moment = self._moment(viewer, name, scene, run)
+            moment = self._moment(viewer, name, scene, run, patient)
             try:
                 painted = self._paint(run, scene, moment)
             except Exception:
@@ -187,9 +194,10 @@ class Server:
 
     # Inside.
 
-    def _moment(self, viewer: Viewer, name: str, scene: Scene, run: Run) -> Any:
+    def _moment(self, viewer: Viewer, name: str, scene: Scene, run: Run, patient: bool) -> Any:
         """What there is to see: the run, or until it is compiled its film, or nothing yet."""
-        if run.latest is not None and run.status not in ("waiting", "compiling"):
+        begun = run.latest is not None and run.status not in ("waiting", "compiling")
+        if begun and (patient or self._drawable(run, scene)):
             at = viewer.at.get(name)
             return run.latest if at is None else run.at(at)
         if not scene.film:
@@ -197,6 +205,15 @@ class Server:
         began = self._began.setdefault(run, time.monotonic())
         frame = int((time.monotonic() - began) / FILM_SECONDS)
         return scene.film[min(frame, len(scene.film) - 1)]
+
+    def _drawable(self, run: Run, scene: Scene) -> bool:
+        """Whether the run was painted before; if not, a first moment is, in another thread."""
+        with self._lock:
+            first = self._first.get(run)
+            if first is None:
+                job = (self._paint, run, scene, run.latest)
+                first = self._first[run] = self._pool.submit(*job)
+        return first.done()
 
     def _paint(self, run: Run, scene: Scene, moment: Any) -> dict[str, bytes]:
         """A moment in a style, packed; painted once, whoever asks."""
@@ -343,7 +360,7 @@ async def _send_frames(socket: WebSocket, viewer: Viewer, drawn, listener) -> No
         now = own.signature(viewer)
         if now != signature:
             signature = now
-            elements = await loop.run_in_executor(own._pool, own.elements, viewer)
+            elements = await loop.run_in_executor(own._pool, own.elements, viewer, False)
             news = {name: part for name, part in elements.items() if sent.get(name) != part}
             if news:  # painted while the browser drew the frame before
                 with suppress(asyncio.TimeoutError):
@@ -384,6 +401,15 @@ def same_origin(socket: WebSocket) -> bool:
     )
 
 
+def _rehearse(run: Run) -> None:
+    """Paints the first visitor's picture before there is one: what it needs is then compiled."""
+    film(run.dataset.name)
+    while run.latest is None and run.status != "failed" and _server is not None:
+        time.sleep(0.1)
+    if run.latest is not None:
+        playground(run, run.latest, Look(LIGHT))
+
+
 @asynccontextmanager
 async def lifespan(_app):
     """Loads everything before the first visitor comes, and ends every thread after the last."""
@@ -393,7 +419,9 @@ async def lifespan(_app):
     first = Choices()
     workshop = server().workshop
     run_id, _ = workshop.start(first.dataset, first.model, first.train)
-    workshop.watch(run_id).pause()
+    run = workshop.watch(run_id)
+    run.pause()
+    threading.Thread(target=_rehearse, args=(run,), name="dgp-rehearse", daemon=True).start()
     yield
     stop()
 

@@ -11,7 +11,8 @@ const plain = (value, known) => value === undefined || known.includes(value);
 const axisName = (reference = "x") => reference[0] + "axis" + reference.slice(1);
 
 export function sketchable({ data, layout }) {
-  if (layout.annotations?.length || layout.barmode) return false;
+  const { annotations = [], barmode } = layout;
+  if (barmode || annotations.some((one) => one.xref !== "paper" || one.showarrow)) return false;
   const fixed = (reference) => {
     const axis = layout[axisName(reference)];
     return axis?.range && plain(axis.type, ["linear", "log"]) && !axis.scaleanchor;
@@ -91,6 +92,7 @@ export function sketch(box, figure, drawn) {
     else scatter(pen, trace, here);
     pen.restore();
   }
+  for (const one of layout.annotations ?? []) words(pen, one, layout.font, width, height);
   for (const { x0, x1, y0, y1, line, xref } of layout.shapes ?? []) {
     const here = plot(xref === "x2" ? "x2" : "x", xref === "x2" ? "y2" : "y");
     pen.beginPath();
@@ -98,6 +100,14 @@ export function sketch(box, figure, drawn) {
     pen.lineTo(here.x(x1), here.top + (1 - y1) * here.height);
     stroke(pen, line);
   }
+}
+
+function words(pen, { text, x, y }, { size, family, color }, width, height) {
+  Object.assign(pen, { font: `${size}px ${family}`, fillStyle: color, textAlign: "center" });
+  const lines = text.split("<br>");
+  lines.forEach((line, i) =>
+    pen.fillText(line, x * width, (1 - y) * height + (i - (lines.length - 1) / 2) * 1.3 * size),
+  );
 }
 
 export const rub = (box) => box.canvas?.getContext("2d").clearRect(0, 0, 1e5, 1e5);

@@ -16,7 +16,7 @@ CSS = """
 .stage-frame { position: relative; }
 .stage-host { width: 100%; overflow: hidden; position: relative; }
 .stage-sketch { position: absolute; top: 0; left: 0; pointer-events: none; }
-.stage-sketched .overplot, .stage-sketched .shapelayer { visibility: hidden; }
+.stage-sketched :is(.overplot, .shapelayer, .annotation) { visibility: hidden; }
 .stage-host .main-svg { border-radius: 0; }
 .stage-host.stage-grip, .stage-host.stage-grip .nsewdrag { cursor: grab !important; }
 .stage-host[data-kind=words] { font-size: 0.875rem; line-height: 1.45; overflow: visible;

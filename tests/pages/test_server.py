@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 from types import SimpleNamespace
 
@@ -125,11 +126,30 @@ def test_a_film_plays_until_the_run_is_compiled(server, monkeypatch):
     viewer = server.viewer("early", "me")
     scene, clock = Scene("x", counting([]), (), film), [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    assert server._moment(viewer, "main", scene, run).step == 0
+    assert server._moment(viewer, "main", scene, run, True).step == 0
     clock[0] += 1.1 * FILM_SECONDS
-    assert server._moment(viewer, "main", scene, run).step == 7
+    assert server._moment(viewer, "main", scene, run, True).step == 7
     clock[0] += 100
-    assert server._moment(viewer, "main", scene, run).step == 7
+    assert server._moment(viewer, "main", scene, run, True).step == 7
+
+
+def test_a_film_goes_on_while_the_first_picture_is_being_made(server, run_id):
+    made, run = threading.Event(), server.workshop.watch(run_id)
+
+    def paint(run, moment):
+        if isinstance(moment, Snapshot):
+            assert made.wait(60)
+        return {"deep": {"text": f"step {moment.step}"}}
+
+    viewer = server.viewer("impatient", "me")
+    scene = Scene(run_id, paint, ("slow",), (SimpleNamespace(step=3),))
+    viewer.scenes = {"main": scene}
+    server._first.pop(run, None)
+    assert b"step 3" in server.elements(viewer, patient=False)["main/deep"]
+    before = server.signature(viewer)
+    made.set()
+    until(lambda: server.signature(viewer) != before)
+    assert b"step 10" in server.elements(viewer, patient=False)["main/deep"]
 
 
 def test_a_painter_that_fails_is_a_sentence_and_the_run_goes_on(server, run_id):
