@@ -2,24 +2,17 @@
 
     python -m benchmarks.browser [--seconds 10] [--json FILE]
 
-A server of its own with an empty cache of compiled code, Chromium with a fresh profile at 1440×900.
+A server of its own, Chromium with a fresh profile at 1440×900.
 The class is made of protocol clients: each opens a Streamlit session as a browser would, finds the
 token of its socket, and answers every frame at once.
 """
 
 import argparse
-import os
 import re
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +24,8 @@ from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 from benchmarks.report import print_table, write_rows
+from dgp_core.live.workshop import IDLE_SECONDS
+from tests.browser.app_server import health, served
 from tests.browser.conftest import FLAGS
 from tests.browser.get_browser import find_browser
 
@@ -44,41 +39,14 @@ STEP = (
 FOUR = ("main/deep", "main/rival", "main/bound", "main/layer_0")
 
 
-@contextmanager
-def served(cache: Path) -> Iterator[tuple[str, int]]:
-    """The address of a fresh server, and its process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
-    command += [f"--server.port={port}", "--server.address=127.0.0.1"]
-    command += ["--server.fileWatcherType=none"]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        while health(url) is None:
-            if server.poll() is not None:
-                raise RuntimeError("The server ended before it began.")
-            time.sleep(0.02)
-        yield url, server.pid
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
-
-
-def health(url: str) -> float | None:
-    """Seconds until the server says that it is well; None where it does not answer."""
-    began = time.perf_counter()
-    try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=10) as answer:
-            return time.perf_counter() - began if answer.status == 200 else None
-    except OSError:
-        return None
-
-
 def row(what: str, value: float, unit: str, aim: str) -> dict:
+    print(f"{what}: {value:.3g} {unit}", flush=True)
     return {"what": what, "value": round(value, 3), "unit": unit, "aim": aim}
+
+
+def rest() -> None:
+    """Waits until what nobody watches any more has come to its pause."""
+    time.sleep(IDLE_SECONDS + 2)
 
 
 # One browser.
@@ -106,6 +74,7 @@ def one_browser(browser: Browser, url: str, seconds: float) -> list[dict]:
     training(page)
     rows.append(row("from there to the run itself", time.perf_counter() - began, "s", ""))
     page.close()
+    rest()
     page = context.new_page()
     rows.append(row("first picture, warm", first_picture(page, url), "s", "< 1.5"))
     page.close()
@@ -352,6 +321,7 @@ class Student(threading.Thread):
 
 def lesson(url: str, runs: int, watchers: int, seconds: float) -> dict[str, float]:
     """So many runs, each watched by so many: frames a second, lag, and steps a second in all."""
+    rest()
     owners = []
     for i in range(runs):
         student = Student(url, f"data=chirp&seed={i}")
@@ -382,10 +352,10 @@ def lesson(url: str, runs: int, watchers: int, seconds: float) -> dict[str, floa
 
 
 def a_class(url: str, seconds: float) -> list[dict]:
-    alone = lesson(url, 1, 1, seconds)
-    many = lesson(url, 1, 30, seconds)
-    ten_alone = lesson(url, 10, 1, seconds)
-    ten = lesson(url, 10, 3, seconds)
+    alone, many, ten_alone, ten = (
+        lesson(url, runs, watchers, seconds)
+        for runs, watchers in ((1, 1), (1, 30), (10, 1), (10, 3))
+    )
     return [
         row("30 watch one run: frames of the least served", many["least"], "1/s", "≥ 4"),
         row("30 watch one run: event loop's lag, 95 %", many["lag"], "ms", "< 100"),
@@ -409,11 +379,11 @@ def main() -> None:
     path = find_browser()
     if path is None:
         raise SystemExit("No Chromium was found: run python tests/browser/get_browser.py once.")
-    with tempfile.TemporaryDirectory() as cache, served(Path(cache)) as (url, pid):
+    with tempfile.TemporaryDirectory() as folder, served() as (url, pid):
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
             rows = one_browser(browser, url, arguments.seconds)
-            rows += a_million(browser, url, pid, Path(cache), arguments.seconds)
+            rows += a_million(browser, url, pid, Path(folder), arguments.seconds)
             browser.close()
         rows += a_class(url, arguments.seconds)
     print_table(rows)

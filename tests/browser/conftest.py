@@ -1,21 +1,13 @@
 """A real server and a real Chromium: what a person sees, and what the browser complains of."""
 
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from tests.browser.app_server import served
 from tests.browser.get_browser import find_browser
 
-ROOT = Path(__file__).parents[2]
-START_SECONDS = 120
 PATIENCE = 60_000
 """Milliseconds that a condition may take to hold: a loaded machine draws slowly."""
 FLAGS = (
@@ -32,57 +24,17 @@ expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
-def app_url(tmp_path_factory) -> Iterator[str]:
+def app_url() -> Iterator[str]:
     """The address of the app, served by a process of its own."""
-    yield from served(tmp_path_factory)
+    with served() as (url, _):
+        yield url
 
 
 @pytest.fixture
-def fresh_url(tmp_path_factory) -> Iterator[str]:
+def fresh_url() -> Iterator[str]:
     """The address of another server, which nobody has visited."""
-    yield from served(tmp_path_factory)
-
-
-def served(tmp_path_factory) -> Iterator[str]:
-    """A server for as long as it is wanted."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    log = tmp_path_factory.mktemp("server") / "log.txt"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
-    command += [f"--server.port={port}", "--server.address=127.0.0.1"]
-    command += ["--server.fileWatcherType=none"]
-    with log.open("w") as out:
-        server = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        wait_until_healthy(server, url, log)
+    with served() as (url, _):
         yield url
-    finally:
-        server.terminate()
-        try:
-            server.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-
-
-def wait_until_healthy(server: subprocess.Popen, url: str, log: Path):
-    """Returns when the server answers; fails with its own words when it ends or stays silent."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, OSError):
-            pass
-        try:
-            server.wait(timeout=0.1)
-        except subprocess.TimeoutExpired:
-            continue
-        pytest.fail(f"The app's server ended: {log.read_text()}")
-    pytest.fail(f"The app's server gave no answer in {START_SECONDS} s: {log.read_text()}")
 
 
 @pytest.fixture(scope="session")

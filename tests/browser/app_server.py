@@ -1,0 +1,62 @@
+"""The app, served by a process of its own for as long as it is wanted."""
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 120
+
+
+@contextmanager
+def served() -> Iterator[tuple[str, int]]:
+    """The address of a server that nobody has visited, and its process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
+    command += [f"--server.port={port}", "--server.address=127.0.0.1"]
+    command += ["--server.fileWatcherType=none"]
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "log.txt"
+        with log.open("w") as out:
+            server = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            _wait_until_healthy(server, url, log)
+            yield url, server.pid
+        finally:
+            server.terminate()
+            try:
+                server.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def health(url: str) -> float | None:
+    """Seconds until the server says that it is well; None where it does not answer."""
+    began = time.perf_counter()
+    try:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=10) as answer:
+            return time.perf_counter() - began if answer.status == 200 else None
+    except OSError:
+        return None
+
+
+def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
+    """Returns when the server answers; fails with its own words when it ends or stays silent."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if health(url) is not None:
+            return
+        if server.poll() is not None:
+            raise RuntimeError(f"The app's server ended: {log.read_text()}")
+        time.sleep(0.05)
+    raise RuntimeError(f"The app's server gave no answer in {START_SECONDS} s: {log.read_text()}")
