@@ -97,7 +97,7 @@ class Scaler:
     def fit(cls, train: Dataset) -> "Scaler":
         """Measured on training rows only; classes and counts keep their units."""
         X, Y = train.X, train.Y
-        return cls.from_moments(X.mean(0), X.std(0), Y.mean(0), Y.std(0), train.task)
+        return cls.from_moments(X.mean(0), _deviation(X), Y.mean(0), Y.std(0), train.task)
 
     @classmethod
     def from_moments(
@@ -147,3 +147,13 @@ class Scaler:
         return replace(
             dataset, X=self.inputs(dataset.X), Y=self.outputs(dataset.Y), input_names=names
         )
+
+
+def _deviation(X: np.ndarray) -> np.ndarray:
+    """Of each column; of many rows in parts, since `std` would need another table of that size."""
+    n, part = len(X), 100_000
+    if n <= part:
+        return X.std(0)
+    mean = X.mean(0)
+    squares = sum(np.square(X[i : i + part] - mean).sum(0) for i in range(0, n, part))
+    return np.sqrt(squares / n)

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
@@ -165,6 +166,42 @@ def test_no_picture_fades_or_goes_blank(open_page):
     press(page, "Pause")
     expect(state(page)).to_contain_text("Paused")
     assert page.evaluate("window.worst") == 1
+
+
+def test_what_moves_is_sketched_where_plotly_then_draws_it(open_page):
+    page = trains(open_page(SMALL + "&speed=100"))
+    page.mouse.move(2, 2)
+    page.wait_for_function(f"document.querySelector('{DEEP}').matches('.stage-sketched')")
+    press(page, "Pause")
+    expect(state(page)).to_contain_text("Paused")
+    page.mouse.move(2, 2)
+    page.wait_for_function(
+        f"""() => {{ const boxes = [...document.querySelectorAll('{PICTURES}')];
+                     return boxes.every(box => !box.matches('.stage-sketched')); }}"""
+    )
+    # Colours on the canvas at the places where Plotly's own axes put the marks.
+    found = page.evaluate(
+        """async name => {
+          const { sketch } = await import(document.querySelector('link[href*=sketch-]').href);
+          const box = document.querySelector(name);
+          sketch(box, { data: box.data, layout: box.layout }, box._fullLayout);
+          const pen = box.querySelector('canvas').getContext('2d');
+          const { xaxis, yaxis } = box._fullLayout;
+          const colour = (x, y) => [...pen.getImageData(
+            Math.round(xaxis._offset + xaxis.d2p(x)),
+            Math.round(yaxis._offset + yaxis.d2p(y)), 1, 1).data];
+          const trace = wanted => box._fullData.find(one => one.name === wanted);
+          const all = (one, keep) => Array.from(one.x, (x, i) => [x, one.y[i]])
+            .filter(keep).map(([x, y]) => colour(x, y));
+          const inside = ([x, y]) => x > xaxis.range[0] && x < xaxis.range[1];
+          return [all(trace('inducing points'), inside), all(trace('mean'), inside)];
+        }""",
+        DEEP,
+    )
+    inducing, mean = found
+    assert len(inducing) == 5 and len(mean) > 50
+    assert all(green > 120 and red < 90 for red, green, _, _ in inducing)
+    assert np.mean([blue > 120 and red < 90 for red, _, blue, _ in mean]) > 0.6
 
 
 def test_a_reload_finds_its_run_and_another_browser_watches(open_page):

@@ -116,6 +116,14 @@ def test_scaler_goes_there_and_back():
     )
 
 
+def test_many_rows_are_measured_in_parts_and_the_table_stays_as_it_is():
+    data = rows(250_001, 2)
+    before, scaler = data.X.copy(), Scaler.fit(data)
+    np.testing.assert_allclose(scaler.x_scale, data.X.std(0), rtol=1e-12)
+    np.testing.assert_allclose(scaler(data).X.std(0), 1.0, rtol=1e-9)
+    assert np.array_equal(data.X, before)
+
+
 def test_constant_columns_are_dropped_and_come_back():
     whole = rows(1000, n_inputs=5)
     whole.X[:, 1] = 0.1  # whose mean is not 0.1 to the last bit
