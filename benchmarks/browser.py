@@ -198,6 +198,25 @@ def slider(page: Page) -> list[dict]:
     ]
 
 
+# The lessons.
+
+
+def lessons(browser: Browser, url: str) -> list[dict]:
+    """Seconds until each lesson's first picture, in a fresh profile."""
+    rows = []
+    for path in sorted((ROOT / "pages" / "learn").glob("*.py")):
+        if path.stem == "glossary":
+            continue
+        rest()
+        context = browser.new_context(viewport={"width": 1440, "height": 900})
+        page, began = context.new_page(), time.perf_counter()
+        page.goto(f"{url}/{path.stem}", wait_until="commit")
+        page.wait_for_selector(".stage-host[data-drawn]", timeout=PATIENCE)
+        rows.append(row(f"lesson {path.stem}", time.perf_counter() - began, "s", "< 3"))
+        context.close()
+    return rows
+
+
 # A large file beside a playground.
 
 
@@ -383,6 +402,7 @@ def main() -> None:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
             rows = one_browser(browser, url, arguments.seconds)
+            rows += lessons(browser, url)
             rows += a_million(browser, url, pid, Path(folder), arguments.seconds)
             browser.close()
         rows += a_class(url, arguments.seconds)

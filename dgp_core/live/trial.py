@@ -192,6 +192,8 @@ class Trial:
         self._seen = self._touched = clock()
         self._done = self._total = self._cost_now = 0.0
         self._worked = self._wall = 0.0
+        self.error: Exception | None = None
+        """What broke the trial, where something did that has no sentence of its own."""
         self.main_id: str | None = None
         """The run of the main split's first contender, to be watched and drawn."""
         self._parts = [main_part(dataset, fraction, train.seed)] if main else []
@@ -350,6 +352,7 @@ class Trial:
         except WorkshopError as error:
             self._failed(f"{self._place} could not start: {error}")
         except Exception as error:
+            self.error = error
             self._failed(f"{self._place} could not go on ({type(error).__name__}).")
         self._phase = "over"
 

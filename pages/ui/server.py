@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import orjson
 from starlette.middleware import Middleware
 from starlette.routing import WebSocketRoute
@@ -29,10 +30,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.runtime.pages_manager import PagesManager
 
 from datasets.starts import film
+from dgp_core.live.mixture_view import mixture_at
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
-from pages.figures.boards import Look, playground
-from pages.figures.palette import LIGHT
 from pages.ui.choices import Choices
 from pages.ui.library import EarlyScripts
 from pages.ui.status import numbers, phase, status
@@ -402,12 +402,12 @@ def same_origin(socket: WebSocket) -> bool:
 
 
 def _rehearse(run: Run) -> None:
-    """Paints the first visitor's picture before there is one: what it needs is then compiled."""
+    """Computes the first visitor's pictures before there is one: their programs are compiled."""
     film(run.dataset.name)
     while run.latest is None and run.status != "failed" and _server is not None:
         time.sleep(0.1)
     if run.latest is not None:
-        playground(run, run.latest, Look(LIGHT))
+        mixture_at(run, run.latest, np.median(run.dataset.X, 0))
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 import re
 import secrets
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -40,8 +39,6 @@ CONTROLS = tuple(
 )
 """Choices with a control of their own, whose key is choose_ and the name."""
 COOKIE = "dgp_browser"
-LATE = 10.0
-"""Seconds in which a browser that was told another address may still speak from the old one."""
 
 _cookie = component(
     "browser_cookie",
@@ -114,18 +111,11 @@ def is_mine(run_id: str) -> bool:
 
 
 def arrive() -> None:
-    """Takes the link where it says something new: on a first visit, or by the browser's arrows.
-
-    A click can be on its way here while a new address is on its way to the browser; it then still
-    brings the old one, which is no news.
-    """
+    """Takes the link where it says something new: on a first visit, or by the browser's arrows."""
     query = dict(st.query_params)
     memory = st.session_state
     memory.setdefault("said", [])
-    link, soon = memory.get("link"), time.monotonic() - LATE
-    memory.left = [] if query == link else [old for old in memory.get("left", []) if old[1] > soon]
-    new = query and query != link and not _left(query)
-    if "choices" not in memory or new:
+    if "choices" not in memory or (query and query != memory.get("link")):
         memory.choices, memory.said = read_query(query)
         memory.run_id, memory.link = query.get("run"), query
         memory.manner = read_manner(query)
@@ -339,18 +329,9 @@ def follow(run: Run, choices: Choices) -> None:
 def write_link() -> None:
     """The address says what is on the page."""
     memory = st.session_state
-    link = {**memory.choices.query(), **manner().query(), "run": memory.run_id}
-    here = dict(st.query_params)
-    on_its_way = link == memory.link and _left(here)
-    memory.link = link
-    if here != link and not on_its_way:
-        memory.left.append((here, time.monotonic()))
-        st.query_params.from_dict(link)
-
-
-def _left(query: dict[str, str]) -> bool:
-    """Whether the browser was just told to leave this address."""
-    return any(query == left for left, _ in st.session_state.left)
+    memory.link = {**memory.choices.query(), **manner().query(), "run": memory.run_id}
+    if dict(st.query_params) != memory.link:
+        st.query_params.from_dict(memory.link)
 
 
 def clicked(where: dict) -> None:

@@ -29,11 +29,12 @@ def state(page: Page):
 
 
 def trains(page: Page) -> Page:
-    """Waits until the run trains and its pictures are drawn."""
+    """Waits until the run trains and Plotly has drawn its pictures."""
     expect(state(page)).to_contain_text("Training", timeout=COMPILED)
     page.wait_for_function(
         f"""() => {{ const charts = [...document.querySelectorAll('{PICTURES}')];
-                   return charts.length > 3 && charts.every(chart => chart.dataset.drawn); }}""",
+                   return charts.length > 3 && charts.every(chart => chart.dataset.drawn
+                     && chart.querySelector('.main-svg')); }}""",
         timeout=COMPILED,
     )
     return page
@@ -194,14 +195,21 @@ def test_what_moves_is_sketched_where_plotly_then_draws_it(open_page):
           const all = (one, keep) => Array.from(one.x, (x, i) => [x, one.y[i]])
             .filter(keep).map(([x, y]) => colour(x, y));
           const inside = ([x, y]) => x > xaxis.range[0] && x < xaxis.range[1];
-          return [all(trace('inducing points'), inside), all(trace('mean'), inside)];
+          const beside = 12 * (yaxis.range[1] - yaxis.range[0]) / yaxis._length;
+          const mean = trace('mean');
+          const off = { x: mean.x, y: Array.from(mean.y, y => y - beside) };
+          return [trace('inducing points'), mean, off].map(one => all(one, inside));
         }""",
         DEEP,
     )
-    inducing, mean = found
+    inducing, mean, beside = found
     assert len(inducing) == 5 and len(mean) > 50
     assert all(green > 120 and red < 90 for red, green, _, _ in inducing)
-    assert np.mean([blue > 120 and red < 90 for red, _, blue, _ in mean]) > 0.6
+    on, off = (
+        np.mean([blue > 120 and red < 60 and opaque > 200 for red, _, blue, opaque in line])
+        for line in (mean, beside)
+    )
+    assert on > 0.35 and off < 0.1 * on  # the data's dots cover some of the line
 
 
 def test_a_reload_finds_its_run_and_another_browser_watches(open_page):

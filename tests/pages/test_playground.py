@@ -463,21 +463,16 @@ def with_click(page: AppTest, where: dict) -> None:
     page.run()
 
 
-def test_a_click_from_an_address_just_left_is_obeyed_but_a_step_back_is_taken(monkeypatch):
-    page = open_page(inducing="5", speed="1", data="nearly_linear", layers="1")
-    first = page.session_state.run_id
-    page.query_params.clear()
-    for name, value in {"inducing": "5", "speed": "1", "data": "nearly_linear"}.items():
-        page.query_params[name] = value
-    page.query_params["layers"] = "1"
-    page.button(key="pause").click().run()
-    assert page.session_state.run_id == first and not run_of(page).playing
-
-    monkeypatch.setattr(session, "LATE", -1.0)
-    page.query_params.clear()
-    page.query_params["layers"] = "2"
-    page.run()
-    assert page.session_state.run_id != first and run_of(page).model.layers == 2
+def test_every_control_says_its_choice_by_itself():
+    """Not by its key alone: a browser that missed the run which set the key reports what it has."""
+    page = open_page(inducing="5", speed="1", data="nearly_linear", rate="0.02", noise="without")
+    protos = {w.key: w.proto for w in (*page.slider, *page.select_slider)}
+    assert list(protos["choose_layers"].default) == [2]
+    for key, name in (("choose_inducing", "inducing"), ("choose_rate", "rate")):
+        chosen = OFFERED[name].index(getattr(page.session_state.choices, name))
+        assert list(protos[key].default) == [chosen]
+    group = next(g for g in page.button_group if g.key == "choose_noise")
+    assert list(group.proto.default) == [OFFERED["noise"].index("without")]
 
 
 def test_a_link_to_a_run_that_is_over_starts_another():

@@ -90,7 +90,8 @@ def finished(page: AppTest) -> AppTest:
     while trial.watch().status not in ("finished", "failed"):
         assert time.monotonic() < deadline, trial.progress()
         time.sleep(0.05)
-    assert trial.status == "finished", trial.failures()
+    if trial.status != "finished":
+        raise AssertionError(trial.failures()) from trial.error
     return sound(page.run())
 
 
