@@ -78,6 +78,7 @@ def one_browser(browser: Browser, url: str, seconds: float) -> list[dict]:
     page = context.new_page()
     rows.append(row("first picture, warm", first_picture(page, url), "s", "< 1.5"))
     page.close()
+    rest()
 
     page = context.new_page()
     first_picture(page, url + "/?data=chirp")
@@ -98,7 +99,7 @@ def frames(page: Page, seconds: float) -> list[dict]:
           const look = () => {
             for (const chart of document.querySelectorAll('.stage-host[data-kind=picture]')) {
               window.seen += 1;
-              let worst = chart.querySelector('.main-svg') ? 1 : 0;
+              let worst = chart.querySelector('.main-svg, canvas') ? 1 : 0;
               for (let e = chart; e; e = e.parentElement)
                 worst = Math.min(worst, Number(getComputedStyle(e).opacity));
               if (worst < 1) window.faded += 1;
@@ -309,6 +310,8 @@ class Student(threading.Thread):
                     text = frames.recv(timeout=1)
                 except TimeoutError:
                     continue
+                except ConnectionClosed:
+                    return
                 frame = orjson.loads(text)
                 frames.send(orjson.dumps({"drawn": frame["n"]}).decode())
                 self.frames.append(time.perf_counter())

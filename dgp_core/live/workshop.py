@@ -7,9 +7,14 @@ being built; a run of a shape that was compiled before passes by that thread.
 
 import os
 import secrets
+import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+
+import jax
 
 from dgp_core.archive import Archive
 from dgp_core.data import Dataset
@@ -33,6 +38,9 @@ MOST_CELLS = 60_000_000
 
 MOST_BYTES = 8 * 2**30
 """What all runs together may hold, as estimated at their start."""
+
+NICE = 10
+"""How far training stands back for pictures, as Unix counts it."""
 
 COPIES = 8
 """Of a model's parameters: at the start and now, Adam's two, gradients, a snapshot, the rival's."""
@@ -250,6 +258,7 @@ class Workshop:
         return None
 
     def _work(self) -> None:
+        _give_way()
         while True:
             with self._wake:
                 if self._stopping:
@@ -271,6 +280,7 @@ class Workshop:
                 ticket.turn = time.monotonic()
 
     def _compile(self) -> None:
+        _give_way()
         while True:
             with self._wake:
                 if self._stopping:
@@ -289,6 +299,22 @@ class Workshop:
             if ticket.run.status == "ready":
                 self._known.add(ticket.run.shape)
             self._wake.notify_all()
+
+
+def _give_way() -> None:
+    """Pictures and answers come first: where the system can tell threads apart, this one, which
+    trains or compiles, and XLA's own, which do the work for it, take what is left of the cores."""
+    if not sys.platform.startswith("linux"):
+        return
+    jax.devices()  # XLA's threads begin with it
+    mine = [threading.get_native_id()]
+    with suppress(OSError):
+        for task in Path("/proc/self/task").iterdir():
+            if "XLA" in (task / "comm").read_text():
+                mine.append(int(task.name))
+    for thread in mine:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, NICE)
 
 
 def parameter_bytes(model: ModelSpec, dataset: Dataset) -> int:

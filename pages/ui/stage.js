@@ -220,21 +220,23 @@ async function picture(box, content) {
   clearTimeout(box.resting);
   const quick = sketchable(figure);
   const moves = quick && fits(surroundings(figure), box.around) && !box.matches(":hover");
-  if (moves || (quick && !window.Plotly)) {
+  if (moves || !window.Plotly) {
     box.waiting = content;
-    if (box.clientWidth) sketch(box, figure, box._fullLayout);
-    box.classList.add("stage-sketched");
-    count(box);
+    if (quick && box.clientWidth) {
+      sketch(box, figure, box._fullLayout);
+      box.classList.add("stage-sketched");
+      count(box);
+    }
     if (box.around) box.resting = setTimeout(() => settle(box), REST);
-    else later(box);
+    else later(box, quick ? FIRST : 0);
     return;
   }
   await finish(box, content);
 }
 
 // Plotly's start takes a second or so of the page's time: what moves may move first.
-function later(box) {
-  stage.moving ??= new Promise((done) => setTimeout(done, FIRST));
+function later(box, wait) {
+  stage.moving ??= new Promise((done) => setTimeout(done, wait));
   stage.moving.then(() => settle(box));
 }
 
