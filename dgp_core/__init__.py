@@ -6,21 +6,8 @@ processes" (NIPS 2017). Axis letters, here once and for all:
     S samples · N rows · B minibatch · M inducing points · D inputs · P outputs · L layers
 """
 
-import os
-from importlib.util import find_spec
 from pathlib import Path
 
-# How XLA compiles for a CPU, where nobody has said otherwise: half the time of its defaults for a
-# training step, which is then at least as fast (benchmarks.speed). Read when JAX starts; a GPU's or
-# a TPU's plugin is left as it is.
-if not (find_spec("jax_plugins") or find_spec("libtpu")):
-    _said = os.environ.get("XLA_FLAGS", "")
-    for _flag in ("--xla_cpu_use_fusion_emitters=false", "--xla_backend_optimization_level=1"):
-        if _flag.split("=")[0] not in _said:
-            _said = f"{_said} {_flag}".strip()
-    os.environ["XLA_FLAGS"] = _said
-
-# ruff: noqa: E402  (the lines above come before JAX, those below before anything makes an array)
 import jax
 import scipy.linalg.cython_lapack  # noqa: F401  (JAX's own LAPACK on the CPU)
 from threadpoolctl import ThreadpoolController
@@ -34,6 +21,7 @@ for _library in ThreadpoolController().lib_controllers:
     if {"scipy", "scipy.libs"} & set(Path(_library.filepath).parent.parts):
         _library.set_num_threads(1)
 
+# ruff: noqa: E402  (the lines above come before anything that makes an array)
 from dgp_core.archive import Archive, ArchiveError
 from dgp_core.data import Dataset, Scaler, split
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor

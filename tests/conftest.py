@@ -30,15 +30,9 @@ def fixed_seed():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def programs_of_a_module(request):
-    """Compiled in a hurry, and let go with their module: XLA does not bear thousands of them.
-
-    A module that says AS_SHIPPED trains for long, or compares to the last digit with a server.
-    """
-    quick = not getattr(request.module, "AS_SHIPPED", False)
-    jax.config.update("jax_disable_most_optimizations", quick)
+def programs_of_a_module():
+    """Lets compiled programs go with their module: thousands of them are more than XLA bears."""
     yield
-    jax.config.update("jax_disable_most_optimizations", False)
     jax.clear_caches()
     gc.collect()
 

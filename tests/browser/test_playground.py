@@ -283,10 +283,12 @@ def test_points_are_put_down_and_taken_away(open_page):
     count = (
         f"() => document.querySelector('{DEEP}')._fullData.find(t => t.name === 'data').x.length"
     )
-    before = page.evaluate(count)
+    before, link = page.evaluate(count), page.url
     page.mouse.click(*pixel(page, 1.5, -1.2))
     page.wait_for_function(f"n => ({count})() === n + 1", arg=before, timeout=COMPILED)
+    page.wait_for_url(lambda url: url != link)
     trains(page)
+    rises(page)
     page.mouse.click(*pixel(page, 1.5, -1.2))
     page.wait_for_function(f"n => ({count})() === n", arg=before, timeout=COMPILED)
 

@@ -11,7 +11,6 @@ from dgp_core import archive
 from dgp_core.outcome import Outcome
 from dgp_core.table import read_table
 
-AS_SHIPPED = True
 COMPILED = 300_000
 """Milliseconds that a fit may take on a loaded machine, compilation included."""
 

@@ -34,7 +34,6 @@ from pages.ui.lesson import Question, Try, sheet
 from tests.pages.opened import LEARN, PATIENCE, elements, made, open_lesson
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
-AS_SHIPPED = True
 
 LESSONS = ("what_is_a_gp", "inducing_points", "why_deep", "why_not_zero_mean", "the_bound")
 

@@ -25,7 +25,6 @@ from pages.ui.server import server
 from tests.pages.opened import LEARN, elements, made, open_lesson
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
-AS_SHIPPED = True
 
 ROOT = Path(__file__).parents[2]
 LESSONS = (
