@@ -114,7 +114,8 @@ def test_another_depth_while_it_trains_restarts_it_and_the_way_back_leads_back(o
     page.go_back()
     expect(page.locator(PICTURES)).to_have_count(6, timeout=COMPILED)
     trains(page)
-    assert "layers=2" in page.url
+    rises(page)
+    page.wait_for_url(lambda url: "layers=2" in url and "run=" in url)
     page.go_forward()
     expect(page.locator(PICTURES)).to_have_count(5, timeout=COMPILED)
     trains(page)
