@@ -25,11 +25,10 @@ from websockets.typing import Origin, Subprotocol
 
 from benchmarks.report import print_table, write_rows
 from dgp_core.live.workshop import IDLE_SECONDS
-from tests.browser.app_server import health, served
+from tests.browser.app_server import ROOT, health, served
 from tests.browser.conftest import FLAGS
 from tests.browser.get_browser import find_browser
 
-ROOT = Path(__file__).parents[1]
 PATIENCE = 180_000
 DRAWN = "document.querySelector('[data-name=\"main/deep\"]')?.dataset.drawn"
 STEP = (

@@ -7,6 +7,9 @@ import numpy as np
 
 Task = Literal["regression", "binary", "multiclass", "counts"]
 
+MEASURED_ROWS = 100_000
+"""Rows whose mean and deviation are measured at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -82,6 +85,49 @@ def split(
 
 
 @dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and variance of each column, of rows that came in parts.
+
+    For parts a and b with δ = m_b − m_a (Chan, Golub and LeVeque 1979):
+    m = m_a + δ n_b/n,      Σ(x − m)² = M_a + M_b + δ² n_a n_b/n
+    """
+
+    n: int
+    mean: np.ndarray
+    squares: np.ndarray
+    """Σ(x − m)² of each column."""
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> "Moments":
+        """Of one part."""
+        if not len(X):
+            return cls(0, np.zeros(X.shape[1]), np.zeros(X.shape[1]))
+        mean = X.mean(0)
+        return cls(len(X), mean, ((X - mean) ** 2).sum(0))
+
+    @classmethod
+    def in_parts(cls, X: np.ndarray) -> "Moments":
+        """Of a whole table: in parts, since `std` would need another table of that size."""
+        total = cls.of(X[:MEASURED_ROWS])
+        for i in range(MEASURED_ROWS, len(X), MEASURED_ROWS):
+            total += cls.of(X[i : i + MEASURED_ROWS])
+        return total
+
+    def __add__(self, other: "Moments") -> "Moments":
+        n = self.n + other.n
+        if not n:
+            return self
+        delta, share = other.mean - self.mean, other.n / n
+        squares = self.squares + other.squares + delta**2 * (self.n * share)
+        return Moments(n, self.mean + delta * share, squares)
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """√(Σ(x − m)²/n)."""
+        return np.sqrt(self.squares / max(self.n, 1))
+
+
+@dataclass(frozen=True, eq=False)
 class Scaler:
     """The one place where units change: the training rows' mean and deviation of each column."""
 
@@ -96,8 +142,8 @@ class Scaler:
     @classmethod
     def fit(cls, train: Dataset) -> "Scaler":
         """Measured on training rows only; classes and counts keep their units."""
-        X, Y = train.X, train.Y
-        return cls.from_moments(X.mean(0), _deviation(X), Y.mean(0), Y.std(0), train.task)
+        x, y = Moments.in_parts(train.X), Moments.in_parts(train.Y)
+        return cls.from_moments(x.mean, x.deviation, y.mean, y.deviation, train.task)
 
     @classmethod
     def from_moments(
@@ -120,9 +166,8 @@ class Scaler:
 
     def inputs(self, X: np.ndarray) -> np.ndarray:
         """Inputs in standard units, constant columns dropped."""
-        scaled = np.asarray(X, np.float64)[
-            :, self.kept
-        ]  # a copy, and the only one: X may be most of the memory
+        # One copy of the rows, which may be most of the memory, and no other.
+        scaled = np.asarray(X, np.float64)[:, self.kept]
         scaled -= self.x_mean[self.kept]
         scaled /= self.x_scale[self.kept]
         return scaled
@@ -147,13 +192,3 @@ class Scaler:
         return replace(
             dataset, X=self.inputs(dataset.X), Y=self.outputs(dataset.Y), input_names=names
         )
-
-
-def _deviation(X: np.ndarray) -> np.ndarray:
-    """Of each column; of many rows in parts, since `std` would need another table of that size."""
-    n, part = len(X), 100_000
-    if n <= part:
-        return X.std(0)
-    mean = X.mean(0)
-    squares = sum(np.square(X[i : i + part] - mean).sum(0) for i in range(0, n, part))
-    return np.sqrt(squares / n)

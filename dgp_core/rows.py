@@ -21,7 +21,7 @@ import pyarrow as pa
 from jax.typing import DTypeLike
 from pyarrow import parquet
 
-from dgp_core.data import Scaler, Task
+from dgp_core.data import Moments, Scaler, Task
 from dgp_core.model import SKETCH
 from dgp_core.parsing import known_words
 from dgp_core.plain import visible
@@ -282,41 +282,6 @@ def _classes(file: LargeFile, target: str, task: Task) -> tuple[str, ...]:
         )
     ordered = pa.array(list(held), pa.string()).dictionary_encode()
     return tuple(known_words(ordered))
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Mean and variance of each column, of rows that came in parts.
-
-    For parts a and b with δ = m_b − m_a (Chan, Golub and LeVeque 1979):
-    m = m_a + δ n_b/n,      Σ(x − m)² = M_a + M_b + δ² n_a n_b/n
-    """
-
-    n: int
-    mean: np.ndarray
-    squares: np.ndarray
-    """Σ(x − m)² of each column."""
-
-    @classmethod
-    def of(cls, X: np.ndarray) -> "Moments":
-        """Of one part."""
-        if not len(X):
-            return cls(0, np.zeros(X.shape[1]), np.zeros(X.shape[1]))
-        mean = X.mean(0)
-        return cls(len(X), mean, ((X - mean) ** 2).sum(0))
-
-    def __add__(self, other: "Moments") -> "Moments":
-        n = self.n + other.n
-        if not n:
-            return self
-        delta, share = other.mean - self.mean, other.n / n
-        squares = self.squares + other.squares + delta**2 * (self.n * share)
-        return Moments(n, self.mean + delta * share, squares)
-
-    @property
-    def deviation(self) -> np.ndarray:
-        """√(Σ(x − m)²/n)."""
-        return np.sqrt(self.squares / max(self.n, 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -280,7 +280,7 @@ class Workshop:
                 ticket.turn = time.monotonic()
 
     def _compile(self) -> None:
-        _give_way()
+        _give_way(*_xla_threads())
         while True:
             with self._wake:
                 if self._stopping:
@@ -301,20 +301,24 @@ class Workshop:
             self._wake.notify_all()
 
 
-def _give_way() -> None:
-    """Pictures and answers come first: where the system can tell threads apart, this one, which
-    trains or compiles, and XLA's own, which do the work for it, take what is left of the cores."""
-    if not sys.platform.startswith("linux"):
-        return
-    jax.devices()  # XLA's threads begin with it
-    mine = [threading.get_native_id()]
+def _give_way(*threads: int) -> None:
+    """Pictures and answers come first: where the system can tell threads apart, this one and those
+    named, which train or compile, take what is left of the cores."""
+    if sys.platform.startswith("linux"):
+        for thread in (threading.get_native_id(), *threads):
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, thread, NICE)
+
+
+def _xla_threads() -> list[int]:
+    """XLA's own threads, which do the work for those that train; none where the system is mute."""
+    jax.devices()  # they begin with it
+    found = []
     with suppress(OSError):
         for task in Path("/proc/self/task").iterdir():
             if "XLA" in (task / "comm").read_text():
-                mine.append(int(task.name))
-    for thread in mine:
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, thread, NICE)
+                found.append(int(task.name))
+    return found
 
 
 def parameter_bytes(model: ModelSpec, dataset: Dataset) -> int:

@@ -106,7 +106,6 @@ def model_controls(locked: bool) -> None:
             st.selectbox(
                 f"Kernel of layer {l + 1}",
                 KERNELS,
-                index=KERNELS.index(name),
                 format_func=named,
                 key=f"choose_kernel_{l}",
                 disabled=locked,

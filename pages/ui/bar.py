@@ -1,6 +1,7 @@
 """What the pages about a run share: the bar that drives it, its line of words, and their dress."""
 
 from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 
@@ -57,36 +58,25 @@ def intro(title: str, run_id: str, words: str) -> None:
 def drive(run: Run, wish: Callable[[str], None], key: str = "", keyboard: bool = False) -> None:
     """Play or pause, step, reset; `wish` is told which. Space and → serve one run of a page."""
     over = run.status in ("finished", "failed")
-    word = "pause" if run.playing and not over else "play"
-    st.button(
-        word.capitalize(),
-        type="primary",
-        icon=":material/pause:" if word == "pause" else ":material/play_arrow:",
-        on_click=wish,
-        args=(word,),
-        key=word + key,
-        shortcut="Space" if keyboard else None,
-        disabled=over,
-        help="Trains both models, or holds them still.",
-    )
-    st.button(
-        "Step",
-        icon=":material/skip_next:",
-        on_click=wish,
-        args=("step",),
-        key="step" + key,
-        shortcut="Right" if keyboard else None,
-        disabled=over,
-        help="One gradient step of both models, then a pause.",
-    )
-    st.button(
-        "Reset",
-        icon=":material/replay:",
-        on_click=wish,
-        args=("reset",),
-        key="reset" + key,
-        help="Back to the start of the same seed: the same run follows.",
-    )
+
+    def button(word: str, icon: str, help: str, shortcut: str | None = None, **more: Any) -> None:
+        st.button(
+            word.capitalize(),
+            icon=f":material/{icon}:",
+            on_click=wish,
+            args=(word,),
+            key=word + key,
+            shortcut=shortcut if keyboard else None,
+            help=help,
+            **more,
+        )
+
+    word, icon = ("pause", "pause") if run.playing and not over else ("play", "play_arrow")
+    hold = "Trains both models, or holds them still."
+    button(word, icon, hold, "Space", type="primary", disabled=over)
+    one = "One gradient step of both models, then a pause."
+    button("step", "skip_next", one, "Right", disabled=over)
+    button("reset", "replay", "Back to the start of the same seed: the same run follows.")
 
 
 def bar(run: Run, mine: bool) -> None:

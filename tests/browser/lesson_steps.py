@@ -1,4 +1,4 @@
-"""What a reader does in a lesson: goes there, looks, slides, chooses, answers."""
+"""What a person does on a page: goes to a lesson, looks, points, slides, chooses, answers."""
 
 import re
 
@@ -39,6 +39,13 @@ def redrawn(page: Page, name: str, act=lambda: None) -> None:
         ".dataset.drawn > n",
         arg=[name, before],
     )
+
+
+def under_the_pointer(box: Locator) -> None:
+    """Puts the pointer on a picture: Plotly then draws every frame, and knows where marks are."""
+    box.scroll_into_view_if_needed()
+    box.hover()
+    expect(box).not_to_have_class(re.compile("stage-sketched"))
 
 
 def slide(page: Page, label: str, key: str, times: int = 1) -> None:

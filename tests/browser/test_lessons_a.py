@@ -13,6 +13,7 @@ from tests.browser.lesson_steps import (
     host,
     redrawn,
     slide,
+    under_the_pointer,
 )
 
 
@@ -69,7 +70,7 @@ def inducing_points(page: Page) -> None:
 def drag_an_inducing_point(page: Page) -> str:
     """Takes the second triangle from the left to the right end; returns the bound before."""
     box = host(page, "drag/deep")
-    box.scroll_into_view_if_needed()
+    under_the_pointer(box)
     places = box.evaluate(
         """box => {
              const trace = box._fullData.find((one) => one.name === "inducing points");

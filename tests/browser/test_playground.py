@@ -8,9 +8,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from pages.figures.palette import DARK, LIGHT
+from tests.browser.lesson_steps import COMPILED, under_the_pointer
 
-COMPILED = 300_000
-"""Milliseconds that a model may take to compile on a loaded machine."""
 SMALL = "/?data=step&inducing=5"
 PICTURES = ".stage-host[data-kind=picture]"
 DEEP = '[data-name="main/deep"]'
@@ -260,6 +259,7 @@ def test_an_inducing_point_can_be_dragged_and_the_bound_answers(open_page):
         "document.querySelector('[data-name=\"main/numbers\"]').innerText.includes('· 0 steps')"
     )
     words = page.locator('[data-name="main/bound_words"]').inner_text()
+    under_the_pointer(page.locator(DEEP))
     x, y = page.evaluate(INDUCING)
     far = x + 1.0 if x < 0 else x - 1.0
     page.mouse.move(*pixel(page, x, y))
