@@ -32,8 +32,9 @@ def bare_loop(seconds: float) -> float:
     """Steps a second of a deep model and its rival without a workshop around them."""
     run = Run(catalogue.load("step"), MODEL, TRAIN)
     run.prepare()
-    states, rows = list(run._make_starts()), run._rows
-    assert rows is not None
+    states = list(run._make_starts())
+    assert run.supply is not None
+    rows, _ = run.supply.ahead(0, 1)
     chunk, done, start = 50, 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         for i, state in enumerate(states):

@@ -1,5 +1,6 @@
 """What a model learns from: rows with names and a task, their split, and their units."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -192,3 +193,22 @@ class Scaler:
         return replace(
             dataset, X=self.inputs(dataset.X), Y=self.outputs(dataset.Y), input_names=names
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Rows that change their units when they are taken, so that a large set is not held twice."""
+
+    rows: np.ndarray
+    change: Callable[[np.ndarray], np.ndarray]
+    """`Scaler.inputs` or `Scaler.outputs`."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self), *self[:0].shape[1:])
+
+    def __getitem__(self, places: np.ndarray | slice) -> np.ndarray:
+        return self.change(self.rows[places])

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 from scipy.cluster.vq import kmeans2
 
+from dgp_core.data import Scaled
 from dgp_core.kernels import create_kernel
 from dgp_core.layers import Factors, Layer, Normal, conditional, factorise, kl_from_prior
 from dgp_core.likelihoods import LIKELIHOODS, Likelihood
@@ -136,21 +137,24 @@ class Bound:
 
 
 def create_model(
-    spec: ModelSpec, X: np.ndarray, n_outputs: int = 1, n_classes: int = 2, seed: int = 0
+    spec: ModelSpec,
+    X: np.ndarray | Scaled,
+    n_outputs: int = 1,
+    n_classes: int = 2,
+    seed: int = 0,
 ) -> DeepGP:
     """A model at the start values of the paper's experiments, Z from k-means on X (N, D).
 
     `n_outputs` counts the columns of Y; `n_classes` matters to the multiclass likelihoods only.
     """
     dtype = spec.dtype
-    X = np.asarray(X, np.float64)
     many = spec.likelihood in ("robust_max", "softmax")
     likelihood = LIKELIHOODS[spec.likelihood].create(n_classes if many else n_outputs, dtype=dtype)
     widths = (*spec.inner_widths(X.shape[1]), likelihood.n_latents)
     concatenate = spec.mean_function == "concatenate" and spec.layers > 1
 
     rng = np.random.default_rng(seed)
-    rows = X[rng.permutation(len(X))[:SKETCH]]
+    rows = np.asarray(X[rng.permutation(len(X))[:SKETCH]], np.float64)
     starts = {M: _centres(rows, M, rng) for M in sorted(set(spec.inducing_counts))}
     H, carried, layers = rows, dict(starts), []
     for l, (M, name, P) in enumerate(

@@ -190,6 +190,7 @@ def read_table(source: Any, name: str = "", limits: Limits | None = LIMITS) -> T
     if not name and isinstance(source, str | os.PathLike):
         name = os.path.basename(os.fspath(source))
     raw = read_columns(source, limits)
+    pa.default_memory_pool().release_unused()
     rows = len(next(iter(raw.cells.values())))
     nameless = all(name == f"column {i + 1}" for i, name in enumerate(raw.cells))
     columns: list[Column] = []

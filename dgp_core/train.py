@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple, Protocol
 
 import jax
@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
+from jax.typing import DTypeLike
 
+from dgp_core.data import Scaled
 from dgp_core.model import Bound, DeepGP
 from dgp_core.optimise import Rates, TrainState, create_state, train_step
 
@@ -20,6 +22,9 @@ LONGEST_CHUNK = 1000
 
 LARGEST_PADDED = 4096
 """Sets up to this many rows are padded, so that few shapes compile."""
+
+QUEUED_CELLS = 1 << 20
+"""Numbers that `Windows` makes ready at a time: 8 MiB."""
 
 HOPELESS = 50
 """Failures in a row after which a run gives up."""
@@ -95,7 +100,14 @@ class Rows(NamedTuple):
     """How many different rows there are."""
 
     @classmethod
-    def create(cls, X: np.ndarray, Y: np.ndarray, minibatch: int | None, dtype, seed: int):
+    def create(
+        cls,
+        X: np.ndarray | Scaled,
+        Y: np.ndarray | Scaled,
+        minibatch: int | None,
+        dtype: DTypeLike,
+        seed: int,
+    ) -> "Rows":
         n = len(X)
         count = jnp.asarray(n, jnp.int64)
         if minibatch is not None and minibatch < n:
@@ -140,8 +152,46 @@ class Queue(NamedTuple):
         return take(self.X), take(self.Y), jnp.ones(self.X.shape[1], self.X.dtype)
 
 
+class Windows:
+    """The minibatches of `Rows`, the very same, taken from rows that stay where they are.
+
+    For sets so large that copies in standard units and on the device are too much.
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray | Scaled,
+        Y: np.ndarray | Scaled,
+        minibatch: int,
+        dtype: DTypeLike,
+        seed: int,
+    ):
+        self.X, self.Y, self.minibatch, self.dtype = X, Y, minibatch, dtype
+        self.n = jnp.asarray(len(X), jnp.int64)
+        self.length = max(1, min(LONGEST_CHUNK, QUEUED_CELLS // (minibatch * X.shape[1])))
+        """Batches that are made ready together."""
+        self._order = np.random.default_rng(seed).permutation(len(X))
+        self._key = jax.random.key(seed)
+        self._queue = lru_cache(1)(self._make_queue)
+
+    def ahead(self, step: int, n_steps: int) -> "tuple[Queue, int]":
+        """The minibatches of the next steps, and for how many of n they last."""
+        place, within = divmod(step, self.length)
+        return self._queue(place), min(n_steps, self.length - within)
+
+    def _make_queue(self, place: int) -> "Queue":
+        """The batches of the steps from place·K on, K of them."""
+        K, B = self.length, self.minibatch
+        first = jnp.asarray(place * K, jnp.int64)
+        offsets = np.asarray(_offsets(self._key, first + jnp.arange(K), self.n))
+        rows = self._order[(offsets[:, None] + np.arange(B)) % len(self._order)].ravel()
+        X, Y = (jnp.asarray(a[rows].reshape(K, B, -1), self.dtype) for a in (self.X, self.Y))
+        return Queue(X, Y, first, self.n)
+
+
 class Supply(Protocol):
-    """Where training takes its rows from: `Rows` in memory, or `rows.Stream` from a file."""
+    """Where training takes its rows from: `Rows` or `Windows` in memory, or `rows.Stream` from a
+    file."""
 
     @property
     def n(self) -> jax.Array | int: ...
@@ -162,6 +212,18 @@ def padded_size(n: int) -> int:
     return -(-n // step) * step
 
 
+def _keys(key: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A step's own randomness: for its rows, and for its bound."""
+    key = jax.random.fold_in(key, step)
+    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+
+@jax.jit
+def _offsets(key: jax.Array, steps: jax.Array, n: jax.Array) -> jax.Array:
+    """Where the windows of these steps begin, as `Rows.batch` draws them."""
+    return jax.vmap(lambda step: jax.random.randint(_keys(key, step)[0], (), 0, n))(steps)
+
+
 @partial(jax.jit, static_argnames=("minibatch", "samples", "natural"))
 def _chunk(state, rows: Rows | Queue, n_data, n_steps, rates, *, minibatch, samples, natural):
     L = len(state.model.layers)
@@ -172,8 +234,7 @@ def _chunk(state, rows: Rows | Queue, n_data, n_steps, rates, *, minibatch, samp
     def body(i, carry):
         state, theta, record = carry
         state = replace(state, model=unravel(theta))
-        key = jax.random.fold_in(state.key, state.step)
-        key_rows, key_bound = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+        key_rows, key_bound = _keys(state.key, state.step)
         batch = rows.batch(key_rows, minibatch, state.step)
         state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural)
         record = jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dgp_core.archive import Archive
-from dgp_core.data import Dataset, Scaler
+from dgp_core.data import Dataset, Scaled, Scaler
 from dgp_core.live.views import Gallery, has_view, view
 from dgp_core.model import Bound, DeepGP, ModelSpec, create_model
 from dgp_core.optimise import TrainState, create_state
@@ -26,6 +26,7 @@ from dgp_core.train import (
     Progress,
     Rows,
     TrainSpec,
+    Windows,
     converged,
     padded_size,
     train_chunk,
@@ -33,6 +34,9 @@ from dgp_core.train import (
 
 TURN_SECONDS = 0.05
 """What a chunk should take."""
+
+MOST_COPIED_CELLS = 4_000_000
+"""Rows times columns up to which a run copies its rows to the device: 32 MB."""
 
 HISTORY_BYTES = 32 * 2**20
 """Snapshots kept for the slider, both models' parameters together."""
@@ -112,7 +116,8 @@ class Run:
         self._lock = threading.Lock()
         self._starts: tuple[TrainState, TrainState] | None = None
         self._states: tuple[TrainState, TrainState] | None = None
-        self._rows: Rows | None = None
+        self.supply: Rows | Windows | None = None
+        """Where its minibatches come from, in standard units; None before its start."""
         self._chunk = 1
         self._due = 0.0
         self._playing = True
@@ -320,8 +325,9 @@ class Run:
             if has_view(self):
                 view(self, self._snapshot(starts))
             for state in self._distinct(starts):
-                assert self._rows is not None
-                jax.block_until_ready(train_chunk(state, self._rows, self.train, 0)[0])
+                assert self.supply is not None
+                rows, _ = self.supply.ahead(0, 0)
+                jax.block_until_ready(train_chunk(state, rows, self.train, 0)[0])
             self.status = "ready"
         except Exception as error:
             self._fail(error)
@@ -340,7 +346,7 @@ class Run:
             wanted, until = self._wanted_steps, self._until
             playing = self._playing
         starts = self._make_starts()
-        assert self._rows is not None
+        assert self.supply is not None
         if states is None:
             with self._lock:
                 if epoch == self._epoch:
@@ -361,22 +367,23 @@ class Run:
         if until is not None and not wanted:
             n = min(n, max(0, until - int(states[-1].step)))
         began = time.perf_counter()
+        rows, n = self.supply.ahead(int(states[-1].step), n)
         bounds: list[Bound | None] = []
         behind = int(states[0].step) - int(states[-1].step)
         if n > 0 and behind > 0:
-            rival, bound = train_chunk(states[1], self._rows, train, min(n, behind))
+            rival, bound = train_chunk(states[1], rows, train, min(n, behind))
             states, bounds = (states[0], rival), [None, bound]
         elif n > 0:
             trained = []
             for state in self._distinct(states):
-                state, bound = train_chunk(state, self._rows, train, n)
+                state, bound = train_chunk(state, rows, train, n)
                 trained.append(state)
                 bounds.append(bound)
             states = (trained[0], trained[-1])
         taken = time.perf_counter() - began
         answer = None
         if edits and n == 0:  # the bound of the moved points, from a step that is not taken
-            answer = train_chunk(states[0], self._rows, train, 1)[1]
+            answer = train_chunk(states[0], rows, train, 1)[1]
 
         with self._lock:
             if epoch != self._epoch:  # reset meanwhile: this chunk never was
@@ -425,15 +432,18 @@ class Run:
     def _make_starts(self) -> tuple[TrainState, TrainState]:
         if self._starts is not None:
             return self._starts
-        data, seed = self.scaler(self.dataset), self.train.seed
-        dtype = self.model.dtype
-        rows = Rows.create(data.X, data.Y, self.train.minibatch, dtype, seed)
+        data, seed, minibatch = self.dataset, self.train.seed, self.train.minibatch
+        X, Y = Scaled(data.X, self.scaler.inputs), Scaled(data.Y, self.scaler.outputs)
+        if minibatch is not None and minibatch < len(data) and data.X.size > MOST_COPIED_CELLS:
+            supply = Windows(X, Y, minibatch, self.model.dtype, seed)
+        else:
+            supply = Rows.create(X, Y, minibatch, self.model.dtype, seed)
         specs = [self.model] + ([self.model.single_layer()] if self.model.layers > 1 else [])
         states = []
         for spec in specs:
-            start = create_model(spec, data.X, data.Y.shape[1], max(2, len(data.classes)), seed)
+            start = create_model(spec, X, data.Y.shape[1], max(2, len(data.classes)), seed)
             states.append(create_state(start, jax.random.key(seed)))
-        self._rows = rows
+        self.supply = supply
         self._starts = (states[0], states[-1])
         return self._starts
 

@@ -559,16 +559,16 @@ class Trial:
 
 def timed_step(run: Run, model: DeepGP) -> float:
     """Seconds that a step of a run's model takes by itself now: steps that are not kept, timed."""
-    rows = run._rows
-    if rows is None:
+    if run.supply is None:
         return float("nan")
     state = create_state(jax.tree.map(jnp.asarray, model), jax.random.key(0))
+    rows, most = run.supply.ahead(0, LONGEST_CHUNK)
     train_chunk(state, rows, run.train, 1)
     n = 1
     while True:
         began = time.perf_counter()
         train_chunk(state, rows, run.train, n)
         seconds = time.perf_counter() - began
-        if seconds >= TIMED_SECONDS / 4 or n == LONGEST_CHUNK:
+        if seconds >= TIMED_SECONDS / 4 or n == most:
             return seconds / n
-        n = min(LONGEST_CHUNK, 4 * n)
+        n = min(most, 4 * n)

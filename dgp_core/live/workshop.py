@@ -5,6 +5,7 @@ shapes compile in a thread of their own, so that nobody's picture freezes while 
 being built; a run of a shape that was compiled before passes by that thread.
 """
 
+import ctypes
 import os
 import secrets
 import sys
@@ -291,6 +292,7 @@ class Workshop:
                     continue
                 ticket.busy = True
             self._prepare(ticket)
+            _give_back()
 
     def _prepare(self, ticket: Ticket) -> None:
         ticket.run.prepare()
@@ -308,6 +310,14 @@ def _give_way(*threads: int) -> None:
         for thread in (threading.get_native_id(), *threads):
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, thread, NICE)
+
+
+def _give_back() -> None:
+    """What a compiler leaves with malloc, a few hundred megabytes, goes back to the system where
+    that can be asked for."""
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):  # not every libc has it
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _xla_threads() -> list[int]:

@@ -648,7 +648,7 @@ def _value(group, column, scaler) -> float:
 
 
 def second_uploaded() -> None:
-    if (file := st.session_state.your_second) is not None:
+    if (file := desk.new_file("your_second")) is not None:
         desk.read_second(file, file.name)
 
 

@@ -43,7 +43,7 @@ STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 
 
 def uploaded() -> None:
-    if (file := st.session_state.your_file) is not None:
+    if (file := desk.new_file("your_file")) is not None:
         desk.take(file, file.name)
 
 
@@ -52,7 +52,7 @@ def pasted() -> None:
 
 
 def model_uploaded() -> None:
-    if (file := st.session_state.your_model) is not None:
+    if (file := desk.new_file("your_model")) is not None:
         desk.open_model(file)
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from datasets.shipped import FILES, SHIPPED
 from dgp_core import archive
@@ -175,6 +178,17 @@ def once(name: str, of: Any, compute: Callable[[], Any]) -> Any:
     if name not in made or made[name][0] != of:
         made[name] = (of, compute())
     return made[name][1]
+
+
+def new_file(key: str) -> UploadedFile | None:
+    """What was just put into an uploader, which then need not be kept: the bytes of a large table
+    are as much as the table. None where a file was taken out."""
+    file, context = st.session_state[key], get_script_run_ctx()
+    if not isinstance(file, UploadedFile) or context is None:
+        return None
+    if isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
+        context.uploaded_file_mgr.remove_file(context.session_id, file.file_id)
+    return file
 
 
 def forget(*names: str) -> None:

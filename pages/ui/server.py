@@ -401,13 +401,16 @@ def same_origin(socket: WebSocket) -> bool:
     )
 
 
-def _rehearse(run: Run) -> None:
+def _rehearse(workshop: Workshop, run_id: str) -> None:
     """Computes the first visitor's pictures before there is one: their programs are compiled."""
-    film(run.dataset.name)
-    while run.latest is None and run.status != "failed" and _server is not None:
-        time.sleep(0.1)
-    if run.latest is not None:
-        mixture_at(run, run.latest, np.median(run.dataset.X, 0))
+    with suppress(WorkshopError):  # the server stops
+        run = workshop.watch(run_id)
+        film(run.dataset.name)
+        while run.latest is None and run.status != "failed":
+            time.sleep(0.1)
+            workshop.watch(run_id)
+        if run.latest is not None:
+            mixture_at(run, run.latest, np.median(run.dataset.X, 0))
 
 
 @asynccontextmanager
@@ -419,9 +422,9 @@ async def lifespan(_app):
     first = Choices()
     workshop = server().workshop
     run_id, _ = workshop.start(first.dataset, first.model, first.train)
-    run = workshop.watch(run_id)
-    run.pause()
-    threading.Thread(target=_rehearse, args=(run,), name="dgp-rehearse", daemon=True).start()
+    workshop.watch(run_id).pause()
+    rehearsal = (workshop, run_id)
+    threading.Thread(target=_rehearse, args=rehearsal, name="dgp-rehearse", daemon=True).start()
     yield
     stop()
 

@@ -12,18 +12,29 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 120
+IDLE = """
+from dgp_core.live import workshop
+workshop.IDLE_SECONDS = {}
+from streamlit.web.cli import main
+main(prog_name="streamlit")
+"""
 
 
 @contextmanager
-def served() -> Iterator[tuple[str, int]]:
-    """The address of a server that nobody has visited, and its process."""
+def served(idle: float | None = None) -> Iterator[tuple[str, int]]:
+    """The address of a server that nobody has visited, and its process.
+
+    Runs that nobody watches train for half a minute more; with `idle`, only for so many seconds.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
-    command += [f"--server.port={port}", "--server.address=127.0.0.1"]
-    command += ["--server.fileWatcherType=none"]
+    command = [sys.executable, "-m", "streamlit"]
+    if idle is not None:
+        command[1:] = ["-c", IDLE.format(idle)]
+    command += ["run", "app.py", "--server.headless=true", f"--server.port={port}"]
+    command += ["--server.address=127.0.0.1", "--server.fileWatcherType=none"]
     with TemporaryDirectory() as folder:
         log = Path(folder) / "log.txt"
         with log.open("w") as out:

@@ -61,6 +61,13 @@ def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=re.compile(f"^{name}")).first.click()
 
 
+def pause(page: Page) -> None:
+    """Presses Pause, and waits until the last step that was under way is shown and at rest."""
+    press(page, "Pause")
+    expect(state(page)).to_contain_text("Paused")
+    expect(page.locator(DEEP)).not_to_have_class(re.compile("stage-sketched"))
+
+
 def rgb(colour: str) -> str:
     """A colour as the browser writes it."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
@@ -72,11 +79,7 @@ def test_something_moves_and_pause_step_and_reset_obey(open_page):
     expect(page).to_have_title("Deep GP Lab")
     expect(page.get_by_role("heading", name="Deep GP Lab")).to_be_visible()
     rises(page)
-    press(page, "Pause")
-    expect(state(page)).to_contain_text("Paused")
-    page.wait_for_function(
-        "document.querySelector('[data-name=\"main/numbers\"]').innerText.includes('· 0 steps')"
-    )
+    pause(page)
     before = step(page)
     press(page, "Step")
     page.wait_for_function(f"before => ({STEP})() === before + 1", arg=before)
@@ -253,11 +256,7 @@ INDUCING = f"""() => {{ const trace = document.querySelector('{DEEP}')._fullData
 
 def test_an_inducing_point_can_be_dragged_and_the_bound_answers(open_page):
     page = trains(open_page(SMALL + "&speed=10"))
-    press(page, "Pause")
-    expect(state(page)).to_contain_text("Paused")
-    page.wait_for_function(
-        "document.querySelector('[data-name=\"main/numbers\"]').innerText.includes('· 0 steps')"
-    )
+    pause(page)
     words = page.locator('[data-name="main/bound_words"]').inner_text()
     under_the_pointer(page.locator(DEEP))
     x, y = page.evaluate(INDUCING)

@@ -5,25 +5,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from dgp_core import archive
 from dgp_core.outcome import Outcome
 from dgp_core.table import read_table
-
-COMPILED = 300_000
-"""Milliseconds that a fit may take on a loaded machine, compilation included."""
+from tests.browser.lesson_steps import COMPILED
 
 
-def table(n: int, separator: str) -> bytes:
+def table(n: int, separator: str, task: str = "regression") -> bytes:
     """A jump, a category with missing cells, and numbers as semicolon files write them."""
     rng = np.random.default_rng(5)
     x, colour = rng.uniform(-2, 2, n), rng.choice(["red", "green"], n)
-    y = np.where(x > 0, 1.0, -1.0) + 0.05 * rng.standard_normal(n)
-    lines = [separator.join(("position", "colour", "height"))]
+    f = np.where(x > 0, 1.0, -1.0)
+    noisy = f + 0.5 * rng.standard_normal(n)
+    y = {
+        "regression": [f"{v:.4f}" for v in f + 0.05 * rng.standard_normal(n)],
+        "binary": np.where(noisy > 0, "tall", "short"),
+        "multiclass": np.array(["low", "middle", "high"])[np.digitize(noisy, [-0.7, 0.7])],
+        "counts": rng.poisson(np.exp(1 + f)).astype(str),
+    }[task]
+    target = "visits" if task == "counts" else "height"
+    lines = [separator.join(("position", "colour", target))]
     for i in range(n):
-        cells = (f"{x[i]:.4f}", colour[i] if i % 8 else "", f"{y[i]:.4f}")
-        lines.append(separator.join(cells))
+        lines.append(separator.join((f"{x[i]:.4f}", colour[i] if i % 8 else "", y[i])))
     text = "\n".join(lines) + "\n"
     return (text.replace(".", ",") if separator == ";" else text).encode()
 
@@ -56,47 +61,64 @@ def downloaded(page: Page, name: str, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("separator", [",", ";"])
-def test_from_a_file_to_predictions_that_are_the_core_s_own(open_page, tmp_path, separator):
-    page = at_your_data(open_page("/?data=step&inducing=5&layers=1"))
-    content = table(60, separator)
-    upload(page, 0, "heights.csv", content)
-    expect(page.get_by_role("heading", name="2 · Fit")).to_be_visible()
-    expect(page.get_by_text("60 rows").first).to_be_visible()
+def plan(page: Page, inducing: int, steps: str, folds: str = "") -> None:
+    """Changes the plan by its controls; no folds is the slider's first place."""
     page.get_by_text("Change the plan").click()
     points = page.get_by_role("spinbutton", name="Inducing points")
-    points.fill("8")
+    points.fill(str(inducing))
     points.press("Enter")
-    expect(page.get_by_text("2 layers of 8 inducing points")).to_be_visible()
-    steps = page.get_by_role("slider", name="Steps")
+    expect(page.get_by_text(f"2 layers of {inducing} inducing points")).to_be_visible()
+    slider = page.get_by_role("slider", name="Steps")
     for shown in ("2,000", "1,000", "500", "100"):
-        steps.press("ArrowLeft")
+        slider.press("ArrowLeft")
         expect(page.get_by_text(f"{shown} steps.")).to_be_visible()
-    # Ten folds have the main fit's own shape: one compilation serves all.
-    page.get_by_role("slider", name="Folds").press("End")
+        if shown == steps:
+            break
+    slider = page.get_by_role("slider", name="Folds")
+    slider.press("End")
     expect(page.get_by_text("judged by 20 folds")).to_be_visible()
-    page.get_by_role("slider", name="Folds").press("ArrowLeft")
-    expect(page.get_by_text("judged by 10 folds")).to_be_visible()
+    slider.press("ArrowLeft" if folds else "Home")
+    expect(page.get_by_text(f"judged by {folds or 'one row in ten'}")).to_be_visible()
+
+
+def fit(page: Page) -> Locator:
+    """Presses the button and waits for the end; returns the verdict."""
     page.get_by_role("button", name="Fit", exact=True).click()
     verdict = page.locator(".st-key-verdict")
     expect(verdict).to_contain_text(re.compile("model|layer|rows"), timeout=COMPILED)
     page.get_by_role("button", name="Stop").wait_for(state="detached", timeout=COMPILED)
     expect(page.locator(".st-key-scores")).to_contain_text("Straight line")
+    return verdict
+
+
+def predicted(page: Page, content: bytes, folder: Path) -> Outcome:
+    """Predicts a second file: what is downloaded is what the downloaded model says of it."""
+    upload(page, -1, "new.csv", content)
+    expect(page.get_by_text("12 rows of new.csv are predicted")).to_be_visible(timeout=COMPILED)
+    predictions = read_table(downloaded(page, "Predictions (CSV)", folder))
+    outcome = Outcome(archive.load(downloaded(page, "Model (.npz)", folder)))
+    second = read_table(content)
+    own = outcome.predictions(outcome.recipe.inputs(second))
+    assert list(predictions.cells) == [*second.cells, *own]
+    for name, values in own.items():
+        assert np.array_equal(predictions.cells[name], values), name
+    return outcome
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_from_a_file_to_predictions_that_are_the_core_s_own(open_page, tmp_path, separator):
+    page = at_your_data(open_page("/?data=step&inducing=5&layers=1"))
+    upload(page, 0, "heights.csv", table(60, separator))
+    expect(page.get_by_role("heading", name="2 · Fit")).to_be_visible()
+    expect(page.get_by_text("60 rows").first).to_be_visible()
+    # Ten folds have the main fit's own shape: one compilation serves all.
+    plan(page, 8, "100", "10 folds")
+    verdict = fit(page)
     page.wait_for_function(
         """() => ['fit/deep', 'fit/rival', 'fit/bound'].every(
              name => document.querySelector(`[data-name="${name}"]`)?.dataset.drawn)"""
     )
-
-    new = table(12, separator)
-    upload(page, -1, "new.csv", new)
-    expect(page.get_by_text("12 rows of new.csv are predicted")).to_be_visible(timeout=COMPILED)
-    predictions = read_table(downloaded(page, "Predictions (CSV)", tmp_path))
-    record = archive.load(downloaded(page, "Model (.npz)", tmp_path))
-    second = read_table(new)
-    own = Outcome(record).predictions(Outcome(record).recipe.inputs(second))
-    assert list(predictions.cells) == [*second.cells, *own]
-    for name, values in own.items():
-        assert np.array_equal(predictions.cells[name], values), name
+    predicted(page, table(12, separator), tmp_path)
     script = downloaded(page, "Python script", tmp_path).read_text()
     compile(script, "fit.py", "exec")
     assert "heights.csv" in script
@@ -111,6 +133,41 @@ def test_from_a_file_to_predictions_that_are_the_core_s_own(open_page, tmp_path,
     go(page, "your_data")
     expect(verdict).to_contain_text(words[:20])
     expect(page.get_by_text("2 layers of 8 inducing points")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("task", "score"), [("binary", "AUC"), ("multiclass", "Brier"), ("counts", "CRPS")]
+)
+def test_classes_and_counts_go_the_whole_way(open_page, tmp_path, task, score):
+    page = open_page("/your_data")
+    upload(page, 0, "heights.csv", table(60, ",", task))
+    expect(page.get_by_role("heading", name="2 · Fit")).to_be_visible()
+    plan(page, 8, "100")
+    verdict = fit(page)
+    expect(verdict).to_contain_text("Only 6 rows were held out")
+    expect(page.locator(".st-key-scores")).to_contain_text(score)
+    page.get_by_role("button", name="Work it out").click()
+    expect(page.locator('.stage-host[data-name="your_importance"]')).to_have_attribute(
+        "data-drawn", re.compile(r"\d+"), timeout=COMPILED
+    )
+    outcome = predicted(page, table(12, ",", task), tmp_path)
+    assert outcome.recipe.task == task
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [("step", "The deep model is better by"), ("line", "no difference beyond noise")],
+)
+def test_a_jump_gets_better_and_a_straight_line_the_honest_verdict(open_page, shape, sentence):
+    rng = np.random.default_rng(3)
+    x, noise = rng.uniform(-2, 2, 160), rng.standard_normal(160)
+    y = np.where(x > 0, 1.0, -1.0) + 0.05 * noise if shape == "step" else 0.5 * x + 0.2 * noise
+    page = open_page("/your_data")
+    rows = "\n".join(f"{a:.4f},{b:.4f}" for a, b in zip(x, y, strict=True))
+    upload(page, 0, "two.csv", f"x,y\n{rows}\n".encode())
+    expect(page.get_by_role("heading", name="2 · Fit")).to_be_visible()
+    plan(page, 15, "500", "10 folds")
+    expect(fit(page)).to_contain_text(sentence)
 
 
 def test_a_bad_file_gets_its_sentence(open_page):

@@ -20,6 +20,8 @@ from dgp_core.by_hand import (
 from dgp_core.kernels import RBF, Matern12, Matern32
 from dgp_core.references import CollapsedSGP, ExactGP
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 POINTS = ((-2.0, -1.0), (-0.5, 0.8), (-0.5, 0.4), (1.5, 0.3))
 
 

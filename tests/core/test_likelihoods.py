@@ -18,6 +18,8 @@ from dgp_core.likelihoods import (
     log_normal_cdf,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 KEY = jax.random.key(0)
 KEYS = jax.random.split(KEY, 20_000)
 MEAN = np.array([[0.3, -1.2], [-0.5, 0.8], [1.7, 0.1], [0.0, 2.0]])

@@ -30,6 +30,7 @@ from dgp_core.predict import (
     predict_observed,
 )
 from dgp_core.train import TrainSpec
+from tests.core.runs import moved, trained
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -49,18 +50,6 @@ def curve(task="regression", n=60) -> Dataset:
     classes = ("no", "yes") if task == "binary" else ()
     X = np.hstack([np.full((n, 1), 7.0), x])
     return Dataset("curve", X, Y, ("same", "t"), ("y",), task, classes=classes)
-
-
-def trained(run: Run, steps: int) -> Run:
-    """A run after some steps, without the picture that `prepare` compiles."""
-    run._make_starts()
-    run.status = "ready"
-    run.advance()
-    if steps:
-        run.step(steps)
-        run.advance()
-    assert run.status == "ready" and run.latest is not None and run.latest.step == steps
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +132,7 @@ def test_forty_even_paths_do_the_work_of_thousands_at_random(run, view):
 
 def test_a_three_layer_model_that_sees_its_inputs_again_agrees_too():
     spec = ModelSpec(layers=3, inducing=9, mean_function="concatenate")
-    run = trained(Run(curve(), spec, TRAIN), 0)
+    run = moved(Run(curve(), spec, TRAIN), 0)
     view = view_1d(run, run.latest)
     X = run.scaler.inputs(np.stack([np.full(120, 7.0), view.x], 1))
     latent = predict_latent(run.latest.deep, X, jax.random.key(0), 4000, shared=True)
@@ -199,7 +188,7 @@ def test_layers_show_what_layer_views_shows(run, view):
 )
 def test_behind_a_link_a_view_shows_the_probability_or_the_rate(task, likelihood, readable):
     spec = ModelSpec(layers=1, inducing=12, likelihood=likelihood)
-    run = trained(Run(curve(task), spec, TRAIN), 100)
+    run = moved(Run(curve(task), spec, TRAIN), 100)
     view = view_1d(run, run.latest)
     panel = view.deep
     assert not view.noise_included and view.rival is panel and len(view.layers) == 1
@@ -271,7 +260,7 @@ def test_a_gallery_keeps_few_and_forgets_failures():
 
 def test_views_go_with_their_run():
     dataset = curve()
-    run = trained(Run(dataset, ModelSpec(layers=2, inducing=12), TRAIN), 0)
+    run = moved(Run(dataset, ModelSpec(layers=2, inducing=12), TRAIN), 0)
     gone = [weakref.ref(o) for o in (run, run.latest, dataset, view_1d(run, run.latest))]
     del run, dataset
     gc.collect()
@@ -294,7 +283,7 @@ def test_several_classes_have_a_probability_each():
     x = np.linspace(10, 50, 60)[:, None]
     Y = np.digitize(x, [20.0, 40.0]).astype(float)
     data = Dataset("steps", x, Y, ("t",), ("y",), "multiclass", classes=("a", "b", "c"))
-    run = trained(Run(data, ModelSpec(layers=1, inducing=9, likelihood="robust_max"), TRAIN), 60)
+    run = moved(Run(data, ModelSpec(layers=1, inducing=9, likelihood="robust_max"), TRAIN), 60)
     view = view_1d(run, run.latest)
     assert isinstance(view.deep, ClassPanel) and view.classes == ("a", "b", "c")
     X = run.scaler.inputs(view.x[:, None])
@@ -307,7 +296,7 @@ def test_several_classes_have_a_probability_each():
 def test_students_noise_is_part_of_the_density(run):
     """Against the likelihood's own predictive density, cell by cell."""
     spec = ModelSpec(layers=1, inducing=12, likelihood="student_t")
-    run = trained(Run(curve(), spec, TRAIN), 60)
+    run = moved(Run(curve(), spec, TRAIN), 60)
     view = view_1d(run, run.latest)
     assert view.noise_included
     X = run.scaler.inputs(np.stack([np.full(120, 7.0), view.x], 1))

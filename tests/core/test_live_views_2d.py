@@ -15,6 +15,7 @@ from dgp_core.live.views import View2D, view, view_2d
 from dgp_core.model import JITTER, ModelSpec, create_model
 from dgp_core.predict import class_probabilities, predict_latent, predict_observed
 from dgp_core.train import TrainSpec
+from tests.core.runs import moved
 from tests.core.test_unbatched_lapack import batched_calls
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -38,17 +39,6 @@ def plane(task="regression", n=70) -> Dataset:
     return Dataset("plane", X, Y[:, None].astype(float), names, ("y",), task, classes=classes)
 
 
-def trained(run: Run, steps: int) -> Run:
-    run._make_starts()
-    run.status = "ready"
-    run.advance()
-    if steps:
-        run.step(steps)
-        run.advance()
-    assert run.status == "ready" and run.latest is not None
-    return run
-
-
 def grid_of(run: Run, seen: View2D) -> np.ndarray:
     """The map's places in standard units (B·A, 2)."""
     a, b = (m.ravel() for m in np.meshgrid(seen.a, seen.b))
@@ -57,7 +47,7 @@ def grid_of(run: Run, seen: View2D) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def run(quick_compilation) -> Run:
-    return trained(Run(plane(), ModelSpec(layers=2, inducing=15), TRAIN), 150)
+    return moved(Run(plane(), ModelSpec(layers=2, inducing=15), TRAIN), 150)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +125,7 @@ def test_layers_carry_grid_and_points_by_their_means(run, seen):
 
 def test_a_new_model_leaves_the_grid_as_it_is(run):
     """Identity mean functions and q(u) = 0: nothing is warped, and every layer is off."""
-    fresh = trained(Run(plane(), ModelSpec(layers=2, inducing=15), TRAIN), 0)
+    fresh = moved(Run(plane(), ModelSpec(layers=2, inducing=15), TRAIN), 0)
     seen = view_2d(fresh, fresh.latest)
     first = seen.layers[0]
     shift, scale = fresh.scaler.x_mean[[0, 2]], fresh.scaler.x_scale[[0, 2]]
@@ -147,7 +137,7 @@ def test_a_new_model_leaves_the_grid_as_it_is(run):
 
 def test_wide_layers_are_drawn_by_two_principal_components():
     spec = ModelSpec(layers=3, inducing=9, widths=(4, 1))
-    run = trained(Run(plane(), spec, TRAIN), 20)
+    run = moved(Run(plane(), spec, TRAIN), 20)
     wide, narrow, last = view_2d(run, run.latest).layers
     assert (wide.width_out, narrow.width_out, last.width_in) == (4, 1, 1)
     assert "principal component 1" in wide.names_out[0]
@@ -169,7 +159,7 @@ def test_wide_layers_are_drawn_by_two_principal_components():
 @pytest.mark.parametrize("layers", [1, 2])
 def test_two_classes_show_their_probability_and_its_deviation(layers):
     spec = ModelSpec(layers=layers, inducing=12, likelihood="bernoulli")
-    run = trained(Run(plane("binary"), spec, TRAIN), 100)
+    run = moved(Run(plane("binary"), spec, TRAIN), 100)
     seen = view_2d(run, run.latest)
     assert seen.value_name == "probability of yes" and seen.classes == ("no", "yes")
     some = slice(None, None, 11)
@@ -187,7 +177,7 @@ def test_two_classes_show_their_probability_and_its_deviation(layers):
 
 @pytest.mark.parametrize("likelihood", ["robust_max", "softmax"])
 def test_of_several_classes_the_likeliest_is_shown(likelihood):
-    run = trained(
+    run = moved(
         Run(plane("multiclass"), ModelSpec(layers=2, inducing=9, likelihood=likelihood), TRAIN), 80
     )
     seen = view_2d(run, run.latest)
@@ -209,7 +199,7 @@ def test_of_several_classes_the_likeliest_is_shown(likelihood):
 
 def test_counts_show_their_rate(run):
     counted = Run(plane("counts"), ModelSpec(layers=1, inducing=9, likelihood="poisson"), TRAIN)
-    trained(counted, 60)
+    moved(counted, 60)
     seen = view_2d(counted, counted.latest)
     latent = predict_latent(counted.latest.deep, grid_of(counted, seen), jax.random.key(0), 1)
     observed = predict_observed(counted.latest.deep, latent)

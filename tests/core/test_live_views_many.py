@@ -14,6 +14,7 @@ from dgp_core.model import ModelSpec
 from dgp_core.predict import class_probabilities, predict_latent, predict_observed
 from dgp_core.scores import coverage, pit_values
 from dgp_core.train import TrainSpec
+from tests.core.runs import moved, trained
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -33,16 +34,6 @@ def table(task="regression", n=90) -> Dataset:
     classes = ("low", "middle", "high") if task == "multiclass" else ()
     names = ("a", "b", "same", "c")
     return Dataset("table", X, Y[:, None].astype(float), names, ("y",), task, classes=classes)
-
-
-def trained(run: Run, steps: int) -> Run:
-    run._make_starts()
-    run.status = "ready"
-    run.advance()
-    run.step(steps)
-    run.advance()
-    assert run.status == "ready" and run.latest is not None
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +110,7 @@ def test_hidden_layers_name_what_they_show(run, seen):
 
 def test_several_classes_are_counted_and_binned():
     spec = ModelSpec(layers=1, inducing=12, likelihood="softmax")
-    run = trained(Run(table("multiclass"), spec, TRAIN), 60)
+    run = moved(Run(table("multiclass"), spec, TRAIN), 60)
     seen = view_many(run, run.latest)
     panel, y = seen.deep, run.dataset.Y[:, 0].astype(int)
     latent = predict_latent(run.latest.deep, run.scaler.inputs(run.dataset.X), jax.random.key(0), 1)

@@ -11,6 +11,8 @@ from dgp_core.live.views import View1D, view
 from dgp_core.model import ModelSpec
 from dgp_core.train import TrainSpec
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 MODEL = ModelSpec(layers=2, inducing=8)
 TRAIN = TrainSpec(steps=50, minibatch=None, decay=False)
 

@@ -13,6 +13,8 @@ from dgp_core.kernels import RBF, Linear, Matern32
 from dgp_core.references import JITTER, CollapsedSGP, ExactGP, LinearRegression
 from dgp_core.scores import log_likelihood, rmse
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 exact_evidence = jax.jit(references.exact_evidence)
 collapsed_bound = jax.jit(references.collapsed_bound)
 collapsed_optimal_q = jax.jit(references.collapsed_optimal_q)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dgp_core.data import Dataset, Scaled, Scaler
 from dgp_core.layers import Layer
 from dgp_core.model import ModelSpec, bound, create_model
 from dgp_core.optimise import create_state
@@ -18,6 +19,7 @@ from dgp_core.train import (
     Progress,
     Rows,
     TrainSpec,
+    Windows,
     _chunk,
     converged,
     padded_size,
@@ -25,6 +27,8 @@ from dgp_core.train import (
     train,
     train_chunk,
 )
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 N = 40
 SPEC = TrainSpec(steps=60, minibatch=10, learning_rate=0.02, natural_rate=0.1, ramp_steps=20)
@@ -75,6 +79,28 @@ def test_windows_are_drawn_evenly():
     seen = np.bincount(np.asarray(X).astype(int).ravel(), minlength=8) / 4000
     # Each row is in a window with probability 3/8.
     np.testing.assert_allclose(seen, 3 / 8, atol=4 * np.sqrt(3 / 8 * 5 / 8 / 4000))
+
+
+def test_rows_that_stay_where_they_are_train_the_very_same_model(rng):
+    X, Y = rng.standard_normal((90, 2)), rng.standard_normal((90, 1))
+    data = Dataset("rows", X, Y, ("a", "b"), ("y",))
+    scaler, spec = Scaler.fit(data), TrainSpec(steps=25, minibatch=10, seed=3)
+    standard = scaler(data)
+    model = create_model(ModelSpec(layers=2, inducing=5), standard.X, seed=3)
+    copied, bounds = train(model, standard.X, standard.Y, spec)
+
+    taken = Scaled(X, scaler.inputs), Scaled(Y, scaler.outputs)
+    windows = Windows(*taken, 10, jnp.float64, 3)
+    windows.length = 7
+    start = create_state(
+        create_model(ModelSpec(layers=2, inducing=5), taken[0], seed=3), jax.random.key(3)
+    )
+    stayed, same = resume(start, windows, spec, Progress())
+    for one, two in zip(jax.tree.leaves(copied), jax.tree.leaves(stayed), strict=True):
+        if not jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+            np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(bounds.bound, same.bound)
+    assert same.steps == 25
 
 
 @pytest.mark.parametrize("minibatch", [None, 35, 100])

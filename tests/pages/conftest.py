@@ -3,7 +3,9 @@
 import jax
 import pytest
 
+from dgp_core.live import run, workshop
 from dgp_core.live.run import Run
+from tests.core.runs import by_chance
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -15,7 +17,23 @@ def quick_compilation_of_pages(request):
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def soon_idle():
+    """Runs that a test has left do not train on beside the next ones for half a minute."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workshop, "IDLE_SECONDS", 3.0)
+        yield
+
+
 @pytest.fixture
 def uncompiled(monkeypatch):
     """Runs of the pages stay as they are before compilation; measured runs are driven by hand."""
     monkeypatch.setattr(Run, "prepare", lambda run: None)
+
+
+@pytest.fixture(scope="module")
+def moved_by_chance():
+    """Runs of the pages go on without a compiled step: for what pages do, not what models learn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "train_chunk", by_chance)
+        yield

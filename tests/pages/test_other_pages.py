@@ -10,6 +10,7 @@ from dgp_core.live.run import Run
 from tests.pages.opened import PATIENCE, elements, hosts, run_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
+pytestmark = pytest.mark.usefixtures("moved_by_chance")
 PAGES = ("layers", "mixture", "prior", "randomness")
 
 

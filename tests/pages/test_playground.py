@@ -43,6 +43,7 @@ from pages.ui.library import STATIC, EarlyScripts, library, sketch_script, stage
 from tests.pages.opened import PATIENCE, elements, hosts, run_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
+pytestmark = pytest.mark.usefixtures("moved_by_chance")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 
 from dgp_core import __main__ as terminal
 from dgp_core import archive
-from dgp_core.live import trial
 from dgp_core.live.keep import archive_of
 from dgp_core.outcome import Outcome
 from dgp_core.table import Limits, read_table
@@ -308,56 +307,6 @@ def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
         ("new.csv", f"colour,{HOSTILE}\nred,1.5\n".encode(), "text/csv")
     ).run()
     assert "1 rows of new.csv" in words(sound(page))
-
-
-@pytest.mark.parametrize("task", ["binary", "multiclass", "counts"])
-def test_other_tasks_go_the_whole_way(task):
-    page = fitted(task)
-    said = words(page)
-    kept = page.session_state["your_data"]
-    assert kept.prepared.dataset.task == task
-    assert ("accuracy" in said) == (task != "counts")
-    assert "Only 4 rows were held out" in said
-    page.button(key="explain").click()
-    sound(page.run())
-    name = "visits" if task == "counts" else "y"
-    page.file_uploader(key="your_second").set_value(
-        ("new.csv", f"colour,{HOSTILE}\nred,1.5\nblue,0.2\n".encode(), "text/csv")
-    ).run()
-    assert f"**{name}: " in words(sound(page))
-    back = read_table(kept.made["predictions"][1])
-    if task == "counts":
-        assert f"{name} 97.5%" in back.cells
-    else:
-        p = sum(back.cells[f"y = {c}"] for c in kept.prepared.recipe.classes)
-        assert np.allclose(p, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("shape", "word", "sentence"),
-    [
-        ("step", "deep", "The deep model is better by"),
-        ("line", "linear", "no difference beyond noise"),
-    ],
-)
-def test_a_jump_gets_better_and_a_straight_line_the_honest_verdict(
-    monkeypatch, shape, word, sentence
-):
-    monkeypatch.setattr(trial, "EXACT_ROWS", 0)
-    rng = np.random.default_rng(3)
-    x, noise = rng.uniform(-2, 2, 160), rng.standard_normal(160)
-    y = np.where(x > 0, 1.0, -1.0) + 0.05 * noise if shape == "step" else 0.5 * x + 0.2 * noise
-    lines = [f"{a:.4f},{b:.4f}" for a, b in zip(x, y, strict=True)]
-    page = with_file("\n".join(["x,y", *lines]).encode())
-    page.number_input(key="your_inducing").set_value(15)
-    page.select_slider(key="your_steps").set_value(500)
-    page.select_slider(key="your_folds").set_value(10)
-    sound(page.run())
-    page.button(key="fit").click()
-    sound(page.run())
-    said = words(finished(page))
-    assert sentence in said
-    assert page.session_state["your_data"].fitted.trial.verdict().word == word
 
 
 def test_stopping_judges_what_there_is_and_continuing_goes_on():
