@@ -37,6 +37,14 @@ def programs_of_a_module():
     gc.collect()
 
 
+@pytest.fixture(scope="module")
+def quick_compilation():
+    """Compiles in half the time: for tests of many small functions that each run a few times."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of larger data sets beside the project."""

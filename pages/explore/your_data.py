@@ -782,9 +782,15 @@ with in_words("This page could not be shown. Reload it, or bring other data."):
     kept = memory()
     fitted = kept.fitted
     live = fitted is not None and play(fitted)
-    bring.bring_data()
+    # Each step has a place of its own: what grows in one does not put the next ones, and a file
+    # that is just coming in there, in another.
+    with st.container():
+        bring.bring_data()
     if kept.brought is not None:
-        with in_words("These columns could not be shown. Bring the file again, or another one."):
+        with (
+            st.container(),
+            in_words("These columns could not be shown. Bring the file again, or another one."),
+        ):
             bring.decide_columns()
             prepared = bring.choose_target()
             if prepared is not None:
@@ -792,13 +798,18 @@ with in_words("This page could not be shown. Reload it, or bring other data."):
                 fit(prepared)
     if fitted is not None:
         with in_words("This fit could not be shown. Fit again, or with fewer inducing points."):
-            progress(fitted)
-            if live:
-                pictures(fitted)
-            judge_fit(fitted)
-            understand(fitted, live)
+            with st.container():
+                progress(fitted)
+                if live:
+                    pictures(fitted)
+                judge_fit(fitted)
+            with st.container():
+                understand(fitted, live)
     if fitted is not None or kept.opened is not None:
-        with in_words("This model could not be used. Fit it again, or open its file again."):
+        with (
+            st.container(),
+            in_words("This model could not be used. Fit it again, or open its file again."),
+        ):
             use(fitted)
 session.keep_cookie()
 dress(STYLE)

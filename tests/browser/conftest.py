@@ -26,14 +26,14 @@ expect.set_options(timeout=PATIENCE)
 @pytest.fixture(scope="session")
 def app_url() -> Iterator[str]:
     """The address of the app, served by a process of its own."""
-    with served(idle=3.0) as (url, _):
+    with served(for_tests=True) as (url, _):
         yield url
 
 
 @pytest.fixture
 def fresh_url() -> Iterator[str]:
     """The address of another server, which nobody has visited."""
-    with served(idle=3.0) as (url, _):
+    with served(for_tests=True) as (url, _):
         yield url
 
 

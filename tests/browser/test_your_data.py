@@ -12,6 +12,9 @@ from dgp_core.outcome import Outcome
 from dgp_core.table import read_table
 from tests.browser.lesson_steps import COMPILED
 
+# The server of these tests compiles so too, and its predictions are compared bit for bit.
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 
 def table(n: int, separator: str, task: str = "regression") -> bytes:
     """A jump, a category with missing cells, and numbers as semicolon files write them."""
@@ -47,7 +50,15 @@ def at_your_data(page: Page) -> Page:
     return page
 
 
+def at_rest(page: Page) -> None:
+    """Waits until the page has been worked out."""
+    expect(page.get_by_test_id("stApp")).to_have_attribute(
+        "data-test-script-state", "notRunning", timeout=COMPILED
+    )
+
+
 def upload(page: Page, place: int, name: str, content: bytes) -> None:
+    at_rest(page)
     page.locator("input[type=file]").nth(place).set_input_files(
         {"name": name, "mimeType": "text/csv", "buffer": content}
     )
@@ -79,11 +90,13 @@ def plan(page: Page, inducing: int, steps: str, folds: str = "") -> None:
     expect(page.get_by_text("judged by 20 folds")).to_be_visible()
     slider.press("ArrowLeft" if folds else "Home")
     expect(page.get_by_text(f"judged by {folds or 'one row in ten'}")).to_be_visible()
+    at_rest(page)
 
 
 def fit(page: Page) -> Locator:
     """Presses the button and waits for the end; returns the verdict."""
     page.get_by_role("button", name="Fit", exact=True).click()
+    expect(page.get_by_role("button", name="Fit again")).to_be_visible()
     verdict = page.locator(".st-key-verdict")
     expect(verdict).to_contain_text(re.compile("model|layer|rows"), timeout=COMPILED)
     page.get_by_role("button", name="Stop").wait_for(state="detached", timeout=COMPILED)
