@@ -130,8 +130,8 @@ with in_words("This run could not be shown. Open the playground and start it aga
         )
     else:
         st.markdown(
-            f"On {len(fresh):,} fresh rows that neither model has seen. Left: where y fell in the "
-            "predicted distribution, flat where a model is honest. Right: how often y fell inside "
+            f"On {len(fresh):,} fresh rows that neither model has seen. First: where y fell in the "
+            "predicted distribution, flat where a model is honest. Second: how often y fell inside "
             "an interval, on the diagonal where the interval keeps its promise."
         )
         left, right = st.columns(2, gap="medium")

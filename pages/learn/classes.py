@@ -69,8 +69,8 @@ def clothes() -> tuple[Part, ...]:
             (("deep", 285, "True and predicted classes"), ("layer_0", 196, "After layer 1")),
             (("legend", 0, ""),),
         ),
-        says="Left: how often each class was taken for each other. Right: the rows after the first "
-        "layer, by their first two principal components.",
+        says="First: how often each class was taken for each other. Second: the rows after the "
+        "first layer, by their first two principal components.",
     )
     return ask, live
 

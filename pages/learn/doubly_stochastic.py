@@ -116,7 +116,7 @@ LESSON = Lesson(
                 (("deep", 285, "The deep model"), ("bound", 285, "Estimates of the bound")),
                 (("legend", 0, ""),),
             ),
-            says="Left: the deep model's prediction as it trains. Right: the bound as each step "
+            says="First: the deep model's prediction as it trains. Second: the bound as each step "
             "estimated it, means of neighbouring steps; below it what the KL takes off.",
             controls=("batch", "samples"),
             offers={"batch": (10, 32, ROWS), "samples": (1, 10)},
@@ -156,8 +156,8 @@ LESSON = Lesson(
         ),
         Picture(
             spread,
-            "Left: 400 estimates each, with ε redrawn, the rows redrawn, or both; the dashed line "
-            "is the bound from all rows and 60 samples a row. Right: eight people average their "
+            "First: 400 estimates each, with ε redrawn, the rows redrawn, or both; the dashed line "
+            "is the bound from all rows and 60 samples a row. Second: eight people average their "
             "own estimates, and come together at the bound.",
         ),
         Try(

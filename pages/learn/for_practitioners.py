@@ -147,8 +147,8 @@ def twins() -> tuple[Part, ...]:
         paint=paint,
         style=(ink,),
         hosts=hosts,
-        says="Left: data, density, functions drawn and mean; with many inputs, predicted against "
-        "observed. Right: the deep model's bound, and dashed that of a single layer.",
+        says="First: data, density, functions drawn and mean; with many inputs, predicted against "
+        "observed. Second: the deep model's bound, and dashed that of a single layer.",
         begin=partial(begin, start=ailment.start),
     )
     well = Live(

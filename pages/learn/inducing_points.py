@@ -108,8 +108,8 @@ LESSON = Lesson(
         ),
         Picture(
             by_hand,
-            "Left: data, the exact GP's ± 2σ (dashed), the sparse GP's mean and ± 2σ (blue). Each "
-            "triangle is an inducing input z with its bar, q(u) ± 2σ. Right: the bound as M "
+            "First: data, the exact GP's ± 2σ (dashed), the sparse GP's mean and ± 2σ (blue). Each "
+            "triangle is an inducing input z with its bar, q(u) ± 2σ. Second: the bound as M "
             "grows, below the exact evidence; what lies far below is cut off.",
         ),
         Try(

@@ -78,8 +78,8 @@ LESSON = Lesson(
         ),
         Picture(
             by_hand,
-            "Left: the belief about h (blue hill), the second layer (line), and 40 even sample "
-            "paths on it. Right: the mixture that they make, and the Gaussian with its mean and "
+            "First: the belief about h (blue hill), the second layer (line), and 40 even sample "
+            "paths on it. Second: the mixture that they make, and the Gaussian with its mean and "
             "deviation (dotted).",
         ),
         Try(
@@ -159,7 +159,7 @@ LESSON = Lesson(
             paint=partial(chosen, look=Look(ink), names=("deep", "bound")),
             style=(ink,),
             hosts=((("deep", 285, "Two layers"), ("bound", 285, "The bound")),),
-            says="Left: the fork and the deep model's density of new points. Right: both models' "
+            says="First: the fork and the deep model's density of new points. Second: both models' "
             "bounds.",
             film=tuple(film("two_branches")),
         ),

@@ -52,8 +52,8 @@ LESSON = Lesson(
         ),
         Picture(
             by_hand,
-            "Left: prior (dotted), exact posterior (dashed), your q(u) (solid), and y with its "
-            "noise, σ = 0.5. Right: fit and KL make the bound; the dashed line is the log "
+            "First: prior (dotted), exact posterior (dashed), your q(u) (solid), and y with its "
+            "noise, σ = 0.5. Second: fit and KL make the bound; the dashed line is the log "
             "evidence, which it cannot pass.",
         ),
         Try(
@@ -104,7 +104,7 @@ LESSON = Lesson(
                 (("bound_words", 0, ""),),
                 (("layers_words", 0, ""),),
             ),
-            says="Right: from the fit (dashed) down to the bound (solid), a band for the KL of "
+            says="Second: from the fit (dashed) down to the bound (solid), a band for the KL of "
             "each layer. Below: how far each inner layer is from its mean function.",
             controls=("data", "layers"),
             offers={"data": ("nearly_linear", "step"), "layers": (1, 2, 3, 4)},

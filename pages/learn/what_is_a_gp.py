@@ -132,8 +132,8 @@ LESSON = Lesson(
         ),
         Picture(
             gp,
-            "Left: functions drawn from the GP (thin), their mean (thick) and ± 2σ (shade). Click "
-            "to put a point; click a point to take it away. Right: how alike f is at two inputs, "
+            "First: functions drawn from the GP (thin), their mean (thick) and ± 2σ (shade). Click "
+            "to put a point; click a point to take it away. Second: how alike f is at two inputs, "
             "by their distance. That curve is the kernel.",
         ),
         Words(

@@ -75,12 +75,12 @@ LESSON = Lesson(
         Words(
             "In lesson 1 the [mean function](glossary#mean-function) was zero, and nobody missed "
             "anything. So why not stack such layers? Slide the number of layers up, and watch the "
-            "thick function on the left."
+            "thick function of the first picture."
         ),
         Picture(
             draws,
             "Functions drawn from two deep priors, before any data. The layers are the same draws "
-            "on both sides; on the right, each inner layer adds its input to what it draws.",
+            "in both; in the second, each inner layer adds its input to what it draws.",
         ),
         Try(
             "Slide **Layers** from 1 to 10, one at a time.",
@@ -99,12 +99,12 @@ LESSON = Lesson(
         ),
         Picture(
             forgotten,
-            "Left: of 400 inputs, how many outputs differ by more than 0.02 σ, on average over 20 "
-            "draws. Right: how slopes are spread at the depth that you chose above; the axis is "
+            "First: of 400 inputs, how many outputs differ by more than 0.02 σ, on average over 20 "
+            "draws. Second: how slopes are spread at the depth that you chose above; the axis is "
             "logarithmic, and −5 means a slope below a hundredth.",
         ),
         Words(
-            "The right picture is exact, and worth a thought. With an RBF kernel the slope of one "
+            "The second picture is exact, and worth a thought. With an RBF kernel the slope of one "
             "layer at any place is Gaussian. Slopes multiply, so their logarithms add: a random "
             "walk, one step for each layer. With a mean of zero its drift is downwards: the "
             "typical slope shrinks at every layer, by nearly a half. But the walk also spreads, so "
@@ -120,7 +120,7 @@ LESSON = Lesson(
             "constant.",
         ),
         Try(
-            "Read the left picture at 1, 5 and 10 layers.",
+            "Read the first picture at 1, 5 and 10 layers.",
             "With zero mean, on the draws that the page opens with, about 96 outputs can be told "
             "apart after one layer, about 13 after five, and about 4 after ten. With the linear "
             "mean there are still more than 40 after ten layers.",
@@ -157,7 +157,7 @@ LESSON = Lesson(
                 (("deep", 285, "Four layers"), ("bound", 285, "The bound that both climb")),
                 (("bound_words", 0, ""),),
             ),
-            says="Left: what the deep model predicts. Right: its bound (blue), and that of a "
+            says="First: what the deep model predicts. Second: its bound (blue), and that of a "
             "single layer on the same data (orange).",
             controls=("mean",),
             offers={"mean": ("zero", "linear")},
@@ -171,7 +171,7 @@ LESSON = Lesson(
             "four layers come within 10 nats of the single layer.",
         ),
         Question(
-            "Is the flattening on the left a matter of a badly chosen lengthscale?",
+            "Is the flattening with zero means a matter of a badly chosen lengthscale?",
             (
                 (
                     "Yes: with shorter lengthscales the slopes would not shrink.",
