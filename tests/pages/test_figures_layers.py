@@ -16,7 +16,6 @@ from pages.figures.layers import (
     without_figure,
 )
 from pages.figures.palette import DARK, LIGHT
-from tests.core.conftest import quick_compilation  # noqa: F401
 from tests.core.test_mixture_view import curve, moment
 from tests.pages.test_figures_mixture import checked, titles, values
 

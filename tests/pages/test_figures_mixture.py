@@ -20,7 +20,6 @@ from pages.figures.mixture import (
     variance_figure,
 )
 from pages.figures.palette import DARK, DEEP, LIGHT, SINGLE
-from tests.core.conftest import quick_compilation  # noqa: F401
 from tests.core.test_mixture_view import curve, moment
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

@@ -13,7 +13,6 @@ from pages.figures.randomness import (
     gradient_noise_figure,
     share_figure,
 )
-from tests.core.conftest import quick_compilation  # noqa: F401
 from tests.core.test_mixture_view import curve, moment
 from tests.pages.test_figures_mixture import checked, titles, values
 
