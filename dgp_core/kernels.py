@@ -12,6 +12,8 @@ from typing import Protocol, Self
 import jax
 import jax.numpy as jnp
 
+from dgp_core.pytree import pytree
+
 
 class Kernel(Protocol):
     """What every kernel offers."""
@@ -117,7 +119,7 @@ class Stationary(_Algebra):
         raise NotImplementedError
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class RBF(Stationary):
     """κ = exp(−r²/2): infinitely smooth."""
@@ -128,7 +130,7 @@ class RBF(Stationary):
         return _squared_exponential(X * scale, Z * scale, self.log_variance)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Matern12(Stationary):
     """κ = exp(−r): continuous and rough, an Ornstein–Uhlenbeck process."""
@@ -137,7 +139,7 @@ class Matern12(Stationary):
         return jnp.exp(-_distance(r2))
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Matern32(Stationary):
     """κ = (1 + √3 r) exp(−√3 r): differentiable once."""
@@ -147,7 +149,7 @@ class Matern32(Stationary):
         return (1 + s) * jnp.exp(-s)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Matern52(Stationary):
     """κ = (1 + √5 r + 5r²/3) exp(−√5 r): differentiable twice."""
@@ -157,7 +159,7 @@ class Matern52(Stationary):
         return (1 + s + 5 / 3 * r2) * jnp.exp(-s)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class RationalQuadratic(Stationary):
     """κ = (1 + r²/2α)^−α: RBFs of many lengthscales at once."""
@@ -178,7 +180,7 @@ class RationalQuadratic(Stationary):
         return jnp.exp(-alpha * jnp.log1p(0.5 * r2 / alpha))
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Periodic(Stationary):
     """k = σ² exp(−2 Σ_d sin²(π(x_d − z_d)/p_d) / ℓ_d²): repeats itself exactly (MacKay)."""
@@ -205,7 +207,7 @@ class Periodic(Stationary):
         return _squared_exponential(circle(X), circle(Z), self.log_variance)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Linear(_Algebra):
     """k = Σ_d σ_d² x_d z_d: straight lines through the origin."""
@@ -233,7 +235,7 @@ class Linear(_Algebra):
         return X**2 @ self.variances
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Sum(_Algebra):
     """k = k₁ + k₂ + …: either kind of likeness."""
@@ -247,7 +249,7 @@ class Sum(_Algebra):
         return reduce(add, [k.diagonal(X) for k in self.parts])
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Product(_Algebra):
     """k = k₁ k₂ …: both kinds of likeness at once."""

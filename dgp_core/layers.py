@@ -23,6 +23,7 @@ import numpy as np
 from jax import lax
 
 from dgp_core.kernels import Kernel
+from dgp_core.pytree import pytree
 
 VARIANCE_FLOOR = 1e-10
 """Rounding may leave k − kᵀK⁻¹k a little below zero; its square root needs a positive number."""
@@ -35,7 +36,7 @@ class Normal(NamedTuple):
     variance: jax.Array
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Layer:
     """A sparse GP from D inputs to P outputs that share their kernel and inducing inputs."""
@@ -69,7 +70,7 @@ class Layer:
         return zero if self.log_noise is None else jnp.exp(self.log_noise)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Factors:
     """A layer made ready for rows."""

@@ -22,6 +22,8 @@ from jax import Array
 from jax.scipy.special import gammaln, logsumexp, ndtr
 from scipy.special import ndtri
 
+from dgp_core.pytree import pytree
+
 N_NODES = 20
 """Gauss–Hermite nodes; enough for integrands as wide as the Gaussian they are weighed with."""
 
@@ -112,7 +114,7 @@ def _product(factors: Array) -> Array:
     return factors[0]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Gaussian:
     """Measurements with Gaussian noise: p(y|f) = N(y; f, σ²), one σ² an output."""
@@ -154,7 +156,7 @@ class Gaussian:
         return F + deviation * jax.random.normal(key, F.shape, F.dtype)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class StudentT:
     """Measurements with outliers: y = f + s·t, t of Student's distribution with ν > 2 degrees."""
@@ -244,7 +246,7 @@ class StudentT:
         return F + s * jax.random.t(key, nu, F.shape, F.dtype)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Poisson:
     """Counts: p(y|f) = Poisson(y; e^f)."""
@@ -297,7 +299,7 @@ class Poisson:
         return jax.random.poisson(key, jnp.exp(jnp.minimum(F, 40.0))).astype(F.dtype)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Bernoulli:
     """Yes or no, coded 1 and 0: p(y=1|f) = Φ(f)."""
@@ -335,7 +337,7 @@ class Bernoulli:
         return (jax.random.uniform(key, F.shape, F.dtype) < ndtr(F)).astype(F.dtype)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class RobustMax:
     """One of C classes, that of the largest latent, but for a share ε of wrong labels.
@@ -422,7 +424,7 @@ def _quasi_normal(n_dimensions: int, n_nodes: int = 256) -> np.ndarray:
     return ndtri(cells + 0.5 / n_nodes)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Softmax:
     """One of C classes: p(y|f) = e^{f_y} / Σ_j e^{f_j}."""

@@ -15,6 +15,7 @@ from dgp_core.data import Scaled
 from dgp_core.kernels import create_kernel
 from dgp_core.layers import Factors, Layer, Normal, conditional, factorise, kl_from_prior
 from dgp_core.likelihoods import LIKELIHOODS, Likelihood
+from dgp_core.pytree import pytree
 
 MeanFunction = Literal["linear", "zero", "concatenate"]
 Precision = Literal["auto", "float32", "float64"]
@@ -110,7 +111,7 @@ class ModelSpec:
         )
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class DeepGP:
     """f = f^L ∘ … ∘ f¹, every f^l a sparse GP, and a likelihood for what is seen of it."""
@@ -121,7 +122,7 @@ class DeepGP:
     """Whether every layer after the first sees the inputs x beside the layer below."""
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Bound:
     """The evidence lower bound and its parts."""

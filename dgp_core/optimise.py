@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from dgp_core.layers import factorise, kl_from_prior
 from dgp_core.model import JITTER, Bound, DeepGP, scaled_fit
+from dgp_core.pytree import pytree
 
 ADAM = optax.scale_by_adam()
 
@@ -40,7 +41,7 @@ class Rates(NamedTuple):
 RAMP_START = 1e-3
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class TrainState:
     """A model under way: all that the next step depends on."""

@@ -27,6 +27,7 @@ from dgp_core.live.paths import (
 from dgp_core.mixture import Mixture
 from dgp_core.model import DeepGP, factorise_all
 from dgp_core.predict import all_lengthscales, layer_views
+from dgp_core.pytree import pytree
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -354,7 +355,7 @@ def _likelihood_noise(run: "Run", moments) -> np.ndarray | None:
     return np.array([deviation(m.deep.likelihood) for m in moments]) * run.scaler.y_scale[0]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class _Summary:
     deviation: Any

@@ -39,6 +39,7 @@ from dgp_core.live.paths import (
 )
 from dgp_core.model import Bound, DeepGP
 from dgp_core.predict import residual_roots
+from dgp_core.pytree import pytree
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -215,7 +216,7 @@ class _Axis:
         return cls(edges, (edges - scaler.y_mean[0]) / scaler.y_scale[0])
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class _LayerNumbers:
     samples: Any
@@ -228,7 +229,7 @@ class _LayerNumbers:
     departure: Any
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class _Numbers:
     """Everything that the pictures of one model need, in its own units."""

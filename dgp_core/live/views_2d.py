@@ -35,6 +35,7 @@ from dgp_core.live.paths import (
     shown_rows,
 )
 from dgp_core.model import Bound, DeepGP
+from dgp_core.pytree import pytree
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -197,7 +198,7 @@ def _words(model: DeepGP, y_name: str, classes: tuple[str, ...]) -> tuple[str, s
     return f"mean of {y_name}", f"deviation of a new {y_name}"
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class _Layer:
     leaving: Any
@@ -211,7 +212,7 @@ class _Layer:
     map_q: Any
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class _Numbers:
     """Everything that the pictures of one model need, in its own units."""

@@ -41,6 +41,7 @@ from dgp_core.live.paths import (
     shown_rows,
 )
 from dgp_core.model import SKETCH, Bound, DeepGP
+from dgp_core.pytree import pytree
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -301,7 +302,7 @@ def _words(model: DeepGP, y_name: str, classes: tuple[str, ...], which: int) -> 
     return f"expected {y_name}" if isinstance(model.likelihood, Poisson) else y_name
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class _Numbers:
     """Everything that the pictures of one model need, in its own units: rows first, then curves."""

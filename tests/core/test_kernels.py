@@ -82,6 +82,15 @@ def test_values_are_those_of_the_scalar_formula(kernel, formula, rng):
     np.testing.assert_allclose(diagonal(kernel, jnp.array(X)), by_row, rtol=1e-13)
 
 
+def test_no_two_kernels_have_the_same_structure():
+    """Compiled programs are found by it: JAX's own dataclasses of one shape would be mixed up."""
+    kernels = [kernel for kernel, _ in FORMULAS]
+    parts = (kernels[0], kernels[1])
+    structures = [jax.tree.structure(k) for k in (*kernels, Sum(parts), Product(parts))]
+    for i, one in enumerate(structures):
+        assert [one == other for other in structures].index(True) == i
+
+
 @pytest.mark.parametrize("name", ["rbf", "matern12"])
 def test_one_input_is_subtracted_outright(name):
     """With one input, distances keep all their digits even far from the origin."""

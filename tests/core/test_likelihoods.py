@@ -41,6 +41,14 @@ def by_entry(g, Y):
     return np.array([[one(n, p) for p in range(2)] for n in range(len(Y))])
 
 
+def test_no_two_likelihoods_have_the_same_structure():
+    """Compiled programs are found by it."""
+    made = [kind.create(2) for kind in LIKELIHOODS.values()]
+    structures = [jax.tree.structure(likelihood) for likelihood in made]
+    for i, one in enumerate(structures):
+        assert [one == other for other in structures].index(True) == i
+
+
 MEASURED = np.array([[0.1, -1.0], [2.0, 0.9], [1.7, -3.0], [0.4, 1.2]])
 COUNTED = np.array([[0.0, 3.0], [1.0, 7.0], [12.0, 0.0], [2.0, 5.0]])
 YES_NO = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
