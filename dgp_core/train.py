@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import jax
@@ -172,12 +172,16 @@ class Windows:
         """Batches that are made ready together."""
         self._order = np.random.default_rng(seed).permutation(len(X))
         self._key = jax.random.key(seed)
-        self._queue = lru_cache(1)(self._make_queue)
+        self._queue: tuple[int, Queue] | None = None
+        """The batches made last, by their place; no cache that would hold the rows in a circle."""
 
     def ahead(self, step: int, n_steps: int) -> "tuple[Queue, int]":
         """The minibatches of the next steps, and for how many of n they last."""
         place, within = divmod(step, self.length)
-        return self._queue(place), min(n_steps, self.length - within)
+        kept = self._queue
+        if kept is None or kept[0] != place:
+            kept = self._queue = (place, self._make_queue(place))
+        return kept[1], min(n_steps, self.length - within)
 
     def _make_queue(self, place: int) -> "Queue":
         """The batches of the steps from place·K on, K of them."""

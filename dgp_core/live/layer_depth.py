@@ -162,7 +162,7 @@ def layers_in_depth(
     run: "Run", snapshot: "Snapshot", n_draws: int = 8, n_grid: int = 120
 ) -> tuple[LayerDepth, ...]:
     """Every layer of the deep model at a moment; all of its outputs."""
-    key = (snapshot, "depth", n_draws, n_grid)
+    key = (snapshot.serial, "depth", n_draws, n_grid)
     return run.gallery.get(key, lambda: _layers_in_depth(run, snapshot, n_draws, n_grid))
 
 
@@ -403,7 +403,7 @@ def without_layers(run: "Run", snapshot: "Snapshot", n_samples: int = 20) -> Rem
     """
     if len(snapshot.deep.layers) < 2:
         raise ValueError("A single layer has no inner layer to remove: choose two layers or more.")
-    key = (snapshot, "without", n_samples)
+    key = (snapshot.serial, "without", n_samples)
     return run.gallery.get(key, lambda: _without_layers(run, snapshot, n_samples))
 
 

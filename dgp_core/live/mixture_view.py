@@ -204,7 +204,7 @@ def mixture_at(
     if len(x) != D or not np.isfinite(x).all():
         raise ValueError(f"The input needs {D} finite numbers, one for each column.")
     _check_output(run, output)
-    key = (snapshot, "mixture", tuple(x), noise, output)
+    key = (snapshot.serial, "mixture", tuple(x), noise, output)
     return run.gallery.get(key, lambda: _mixture_at(run, snapshot, x, noise, output))
 
 
@@ -214,7 +214,7 @@ def along(run: "Run", snapshot: "Snapshot", noise: bool = True, output: int = 0)
     With one input that varies, along it; with more, at rows of the data and places beside them.
     """
     _check_output(run, output)
-    key = (snapshot, "along", noise, output)
+    key = (snapshot.serial, "along", noise, output)
     return run.gallery.get(key, lambda: _along(run, snapshot, noise, output))
 
 
@@ -229,7 +229,7 @@ def calibration(run: "Run", snapshot: "Snapshot", heldout: Dataset, output: int 
         raise ValueError("The held-out rows must have the same columns and classes as the data.")
     if not len(heldout):
         raise ValueError("There are no held-out rows to check the models on: bring at least one.")
-    key = (snapshot, "calibration", id(heldout), output)
+    key = (snapshot.serial, "calibration", id(heldout), output)
     # The data set is kept beside its answer, so that nobody else gets its id meanwhile.
     _, answer = run.gallery.get(
         key, lambda: (heldout, _calibration(run, snapshot, heldout, output))

@@ -127,7 +127,7 @@ class RowAlone:
 
 def noise_view(run: "Run", snapshot: "Snapshot", seed: int = 0) -> NoiseView:
     """What moves when ε or the minibatch is redrawn, with parameters as they are now."""
-    return run.gallery.get((snapshot, "noise", seed), lambda: _noise_view(run, snapshot, seed))
+    return run.gallery.get((snapshot.serial, "noise", seed), lambda: _noise_view(run, snapshot, seed))
 
 
 def row_alone(run: "Run", snapshot: "Snapshot", row: int, n_samples: int = 8) -> RowAlone:
@@ -135,7 +135,7 @@ def row_alone(run: "Run", snapshot: "Snapshot", row: int, n_samples: int = 8) ->
     N = len(run.dataset)
     if not 0 <= row < N:
         raise ValueError(f"There is no row {row}: the data have {N}, counted from 0.")
-    key = (snapshot, "alone", row, n_samples)
+    key = (snapshot.serial, "alone", row, n_samples)
     return run.gallery.get(key, lambda: _row_alone(run, snapshot, row, n_samples))
 
 

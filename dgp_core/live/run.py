@@ -4,12 +4,13 @@ A worker calls `advance`, one at a time; anybody else only reads `latest`, `hist
 or leaves a wish (`play`, `pause`, `step`, …) that the next turn grants.
 """
 
+import itertools
 import threading
 import time
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +42,14 @@ MOST_COPIED_CELLS = 4_000_000
 HISTORY_BYTES = 32 * 2**20
 """Snapshots kept for the slider, both models' parameters together."""
 
+MOST_MOMENTS = 1000
+"""Snapshots kept for the slider, however small they are."""
+
+LEAF_BYTES = 512
+"""What an array of parameters takes beside its numbers."""
+
+_serials = itertools.count()
+
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
@@ -56,10 +65,22 @@ class Snapshot:
     rival_bound: Bound
     failures: int
     """Steps undone so far, in both models."""
+    serial: int = field(init=False, default_factory=_serials.__next__)
+    """No other moment of this process has it: what is computed of a moment is kept by it, and does
+    not keep the moment."""
 
     @property
     def nbytes(self) -> int:
-        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.deep, self.rival)))
+        leaves = jax.tree.leaves((self.deep, self.rival))
+        return sum(leaf.nbytes + LEAF_BYTES for leaf in leaves)
+
+
+class Start(NamedTuple):
+    """Where a run begins: the states of both models, and the minibatches that its seed brings."""
+
+    seed: int
+    states: tuple[TrainState, TrainState]
+    supply: Rows | Windows
 
 
 class BoundRecord:
@@ -114,10 +135,8 @@ class Run:
         self.label: object = None
         """What whoever started it calls it; the run itself does not look."""
         self._lock = threading.Lock()
-        self._starts: tuple[TrainState, TrainState] | None = None
+        self._start: Start | None = None
         self._states: tuple[TrainState, TrainState] | None = None
-        self.supply: Rows | Windows | None = None
-        """Where its minibatches come from, in standard units; None before its start."""
         self._chunk = 1
         self._due = 0.0
         self._playing = True
@@ -125,6 +144,8 @@ class Run:
         self._until: int | None = None
         self._speed: float | None = None
         self._edits: list = []
+        self._steady_since = 0
+        """The step from which the bound may be said to have levelled off."""
         self._epoch = 0
         self._seconds = 0.0
         self._latest: Snapshot | None = None
@@ -158,6 +179,17 @@ class Run:
     def latest(self) -> Snapshot | None:
         """The newest moment; None until the start values are there."""
         return self._latest
+
+    @property
+    def supply(self) -> Rows | Windows | None:
+        """Where its minibatches come from, in standard units; None before its start."""
+        return self._start.supply if self._start is not None else None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether it trains no more, unless somebody wishes it to."""
+        over = self.status in ("finished", "failed")
+        return over or (self.status == "ready" and not self._playing)
 
     @property
     def device(self) -> str:
@@ -225,29 +257,34 @@ class Run:
 
     def play(self) -> None:
         with self._lock:
-            self._playing, self._until = True, None
+            self._playing, self._until, self._due = True, None, 0.0
 
     def pause(self) -> None:
         with self._lock:
-            self._playing = False
+            self._playing, self._wanted_steps = False, 0
 
     def play_until(self, step: int) -> None:
         """Plays up to a step and pauses there."""
         with self._lock:
-            self._playing, self._until = True, step
+            self._playing, self._until, self._due = True, step, 0.0
 
     def step(self, n: int = 1) -> None:
-        """A few gradient steps, then a pause."""
+        """A few gradient steps, then a pause.
+
+        Wishes add up while a turn is under way, but to no more than a turn: a key that is held
+        down must not keep others waiting.
+        """
         with self._lock:
             self._playing = False
-            self._wanted_steps = min(self._wanted_steps + n, LONGEST_CHUNK)
+            most = min(max(n, self._chunk), LONGEST_CHUNK)
+            self._wanted_steps = min(self._wanted_steps + n, most)
 
     def set_speed(self, steps_per_second: float | None) -> None:
         """Slow motion; None is as fast as it goes."""
         if steps_per_second is not None and not 0.1 <= steps_per_second <= 1000:
             raise ValueError("Slow motion goes from 0.1 to 1,000 steps a second.")
         with self._lock:
-            self._speed = steps_per_second
+            self._speed, self._due = steps_per_second, 0.0
 
     def set_rates(
         self, learning_rate: float | None = None, natural_rate: float | None = None
@@ -264,7 +301,9 @@ class Run:
                 raise ValueError(
                     "Natural gradients are switched on or off by a new run, not under way."
                 )
-            self.altered |= train != self.train and self._latest is not None
+            if train != self.train and self._latest is not None:
+                self.altered = True
+                self._revive()
             self.train = train
 
     def move_inducing(self, layer: int, index: int, position: np.ndarray) -> None:
@@ -272,6 +311,7 @@ class Run:
         with self._lock:
             self._edits.append((layer, index, np.asarray(position, np.float64)))
             self.altered = True
+            self._revive()
 
     def move_inducing_to(self, index: int, place: Sequence[float]) -> None:
         """Puts an inducing input of the first layer at a place in the user's units.
@@ -292,12 +332,12 @@ class Run:
         with self._lock:
             if seed is not None and seed != self.train.seed:
                 self.train = replace(self.train, seed=seed)
-                self._starts = None
             self._epoch += 1
             self._states = self._saved = None
             self.altered = False
             self._edits.clear()
-            self._wanted_steps = 0
+            self._wanted_steps = self._steady_since = 0
+            self._due = 0.0
             if self.status in ("finished", "failed"):
                 self.status, self.reason = "ready", ""
 
@@ -321,12 +361,11 @@ class Run:
         """
         try:
             self.status = "compiling"
-            starts = self._make_starts()
+            start = self._make_start()
             if has_view(self):
-                view(self, self._snapshot(starts))
-            for state in self._distinct(starts):
-                assert self.supply is not None
-                rows, _ = self.supply.ahead(0, 0)
+                view(self, self._snapshot(start.states))
+            rows, _ = start.supply.ahead(0, 0)
+            for state in self._distinct(start.states):
                 jax.block_until_ready(train_chunk(state, rows, self.train, 0)[0])
             self.status = "ready"
         except Exception as error:
@@ -334,23 +373,25 @@ class Run:
 
     def advance(self) -> None:
         """One turn: grants what was wished, trains a chunk, publishes a moment."""
+        epoch = self._epoch
         try:
             self._advance()
         except Exception as error:
-            self._fail(error)
+            with self._lock:
+                if epoch == self._epoch:  # else it was reset meanwhile, and begins again
+                    self._fail(error)
 
     def _advance(self) -> None:
         with self._lock:
             epoch, train, states = self._epoch, self.train, self._states
             edits, self._edits = self._edits, []
             wanted, until = self._wanted_steps, self._until
-            playing = self._playing
-        starts = self._make_starts()
-        assert self.supply is not None
+            playing, chunk = self._playing, self._chunk
+        start = self._make_start()
         if states is None:
             with self._lock:
                 if epoch == self._epoch:
-                    self._states, self._seconds = starts, 0.0
+                    self._states, self._seconds = start.states, 0.0
                     self._records, self._history = self._empty_records(), []
                     if self._saved is not None:
                         self._open(self._saved)
@@ -359,15 +400,15 @@ class Run:
         if edits:
             states = self._edited(states, edits)
 
-        n = wanted or (self._chunk if playing else 0)
+        n = wanted or (chunk if playing else 0)
         speed = None if wanted else self._speed
         if speed is not None and playing:
             n = max(1, min(n, round(speed * TURN_SECONDS)))
         n = min(n, train.steps - int(states[-1].step))
         if until is not None and not wanted:
             n = min(n, max(0, until - int(states[-1].step)))
-        began = time.perf_counter()
-        rows, n = self.supply.ahead(int(states[-1].step), n)
+        due, began = max(self._due, time.monotonic()), time.perf_counter()
+        rows, n = start.supply.ahead(int(states[-1].step), n)
         bounds: list[Bound | None] = []
         behind = int(states[0].step) - int(states[-1].step)
         if n > 0 and behind > 0:
@@ -395,12 +436,13 @@ class Run:
                 for record, bound in zip(self._records, (bounds[0], bounds[-1]), strict=True):
                     if bound is not None:
                         record.append(bound)
-                if speed is None and not wanted:
+                if n == chunk or (speed is not None and not wanted):
                     self._chunk = _next_chunk(n, taken)
-                self._due = time.monotonic() + (n / speed if speed is not None else 0.0)
+                self._due = due + n / speed if speed is not None else 0.0
             if until is not None and until == self._until and int(states[-1].step) >= until:
                 self._playing, self._until = False, None
-            self._publish(states, answer)
+            if n > 0 or edits:
+                self._publish(states, answer)
             self._finish_if_over(states, train)
 
     def _open(self, saved: Archive) -> None:
@@ -423,16 +465,24 @@ class Run:
             )
         elif step >= train.steps:
             self.status, self.reason = "finished", f"Reached the limit of {train.steps:,} steps."
-        elif train.tolerance > 0 and all(
+        elif step == int(states[0].step) >= self._steady_since + 2 * train.patience and all(
             converged(record.latest(2 * train.patience), train, n) for record in self._records
         ):
             self.status = "finished"
             self.reason = f"Converged: both bounds have levelled off at step {step:,}."
 
-    def _make_starts(self) -> tuple[TrainState, TrainState]:
-        if self._starts is not None:
-            return self._starts
-        data, seed, minibatch = self.dataset, self.train.seed, self.train.minibatch
+    def _revive(self) -> None:
+        """Something was changed: a bound that had levelled off may rise again."""
+        self._steady_since = len(self._records[0])
+        if self.status == "finished":
+            self.status, self.reason = "ready", ""
+
+    def _make_start(self) -> Start:
+        """Of the seed as it is now; another seed may be wished while it is made."""
+        data, train, start = self.dataset, self.train, self._start
+        if start is not None and start.seed == train.seed:
+            return start
+        seed, minibatch = train.seed, train.minibatch
         X, Y = Scaled(data.X, self.scaler.inputs), Scaled(data.Y, self.scaler.outputs)
         if minibatch is not None and minibatch < len(data) and data.X.size > MOST_COPIED_CELLS:
             supply = Windows(X, Y, minibatch, self.model.dtype, seed)
@@ -441,11 +491,10 @@ class Run:
         specs = [self.model] + ([self.model.single_layer()] if self.model.layers > 1 else [])
         states = []
         for spec in specs:
-            start = create_model(spec, X, data.Y.shape[1], max(2, len(data.classes)), seed)
-            states.append(create_state(start, jax.random.key(seed)))
-        self.supply = supply
-        self._starts = (states[0], states[-1])
-        return self._starts
+            model = create_model(spec, X, data.Y.shape[1], max(2, len(data.classes)), seed)
+            states.append(create_state(model, jax.random.key(seed)))
+        self._start = Start(seed, (states[0], states[-1]), supply)
+        return self._start
 
     def _distinct(self, states: tuple[TrainState, TrainState]) -> tuple[TrainState, ...]:
         """Both states, or the one that serves as both where the model has a single layer."""
@@ -484,7 +533,7 @@ class Run:
             self._history[-1] = snapshot
         else:
             self._history.append(snapshot)
-        thin(self._history, HISTORY_BYTES // max(1, snapshot.nbytes))
+        thin(self._history, min(MOST_MOMENTS, HISTORY_BYTES // snapshot.nbytes))
 
     def _empty_records(self) -> tuple[BoundRecord, BoundRecord]:
         return BoundRecord(self.model.layers), BoundRecord(1)

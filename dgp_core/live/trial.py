@@ -339,9 +339,7 @@ class Trial:
     # What the thread does.
 
     def _begin(self, parts: list[Part]) -> threading.Thread:
-        thread = threading.Thread(target=self._drive, args=(parts,), name="dgp-trial", daemon=True)
-        thread.start()
-        return thread
+        return self.workshop.employ(lambda: self._drive(parts), "dgp-trial")
 
     def _drive(self, parts: list[Part]) -> None:
         try:
@@ -492,7 +490,8 @@ class Trial:
             self._failures.append(sentence)
 
     def _wanted(self) -> bool:
-        return not self._closing.is_set() and self._clock() - self._seen <= GONE_SECONDS
+        over = self._closing.is_set() or self.workshop.stopping
+        return not over and self._clock() - self._seen <= GONE_SECONDS
 
     def _check(self) -> None:
         if not self._wanted():

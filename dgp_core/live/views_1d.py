@@ -152,7 +152,7 @@ def view_1d(
     if not has_view_1d(run):
         raise ValueError("This view needs rows of one varying input.")
     return run.gallery.get(
-        (snapshot, "1d", n_grid, n_draws, noise),
+        (snapshot.serial, "1d", n_grid, n_draws, noise),
         lambda: _view_1d(run, snapshot, n_grid, n_draws, noise),
     )
 

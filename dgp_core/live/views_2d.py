@@ -143,7 +143,7 @@ def view_2d(run: "Run", snapshot: "Snapshot") -> View2D:
     """A moment of a run on two inputs; each is computed once and shared."""
     if int(run.scaler.kept.sum()) != 2 or not len(run.dataset):
         raise ValueError("This view needs rows of two varying inputs.")
-    return run.gallery.get((snapshot, "2d"), lambda: _view_2d(run, snapshot))
+    return run.gallery.get((snapshot.serial, "2d"), lambda: _view_2d(run, snapshot))
 
 
 def _view_2d(run: "Run", snapshot: "Snapshot") -> View2D:

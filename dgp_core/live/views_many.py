@@ -190,7 +190,7 @@ def view_many(run: "Run", snapshot: "Snapshot") -> ViewMany:
     """A moment of a run on any number of inputs; each is computed once and shared."""
     if not len(run.dataset):
         raise ValueError("This view needs rows.")
-    return run.gallery.get((snapshot, "many"), lambda: _view_many(run, snapshot))
+    return run.gallery.get((snapshot.serial, "many"), lambda: _view_many(run, snapshot))
 
 
 def relevance(kernel: Kernel) -> np.ndarray:

@@ -11,6 +11,7 @@ import secrets
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,14 +38,32 @@ MOST_QUEUED = 200
 MOST_CELLS = 60_000_000
 """Rows times columns of one run's data."""
 
-MOST_BYTES = 8 * 2**30
+
+
+def _memory() -> int:
+    """Bytes of memory that this machine has; a modest guess where the system is mute."""
+    with suppress(AttributeError, OSError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return 8 * 2**30
+
+
+MOST_BYTES = min(8 * 2**30, _memory() // 2)
 """What all runs together may hold, as estimated at their start."""
+
+MOST_SHAPES = 250
+"""Shapes whose compiled programs are kept; thousands of programs are more than XLA bears."""
+
+JOIN_SECONDS = 60.0
+"""How long an orderly stop waits for each thread."""
 
 NICE = 10
 """How far training stands back for pictures, as Unix counts it."""
 
 COPIES = 8
 """Of a model's parameters: at the start and now, Adam's two, gradients, a snapshot, the rival's."""
+
+
+SHUTTING = "The server is shutting down: open the page again in a minute."
 
 
 class WorkshopError(ValueError):
@@ -60,8 +79,9 @@ class Ticket:
     owner: str
     nbytes: int
     seen: float
-    turn: float = 0.0
-    """When it last had a turn."""
+    shape: tuple
+    turn: float
+    """When it last had a turn, or came."""
     busy: bool = False
     admitted: bool = False
     prepared: bool = False
@@ -75,17 +95,35 @@ class Workshop:
         self._tickets: dict[str, Ticket] = {}
         self._known: set[tuple] = set()
         """Shapes that are compiled."""
+        self._starting = False
+        """Whether a worker makes a run's start values: one at a time, and the others train on."""
         self._wake = threading.Condition()
         self._stopping = False
-        self._threads = [
-            threading.Thread(target=self._compile, name="dgp-compile", daemon=True),
-            *(
-                threading.Thread(target=self._work, name=f"dgp-train-{i}", daemon=True)
-                for i in range(workers if workers is not None else os.cpu_count() or 1)
-            ),
-        ]
-        for thread in self._threads:
+        self._threads: list[threading.Thread] = []
+        self.employ(self._compile, "dgp-compile")
+        for i in range(workers if workers is not None else os.cpu_count() or 1):
+            self.employ(self._work, f"dgp-train-{i}")
+
+    def employ(self, task: Callable[[], None], name: str) -> threading.Thread:
+        """A thread that stands back for pictures, and that `stop` waits for: its task must end
+        soon after the workshop stops."""
+
+        def work() -> None:
+            _give_way(threading.get_native_id())
+            task()
+
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        with self._wake:
+            if self._stopping:
+                raise WorkshopError(SHUTTING)
+            self._threads = [t for t in self._threads if t.is_alive()] + [thread]
             thread.start()
+        return thread
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the server is about to stop."""
+        return self._stopping
 
     # For pages.
 
@@ -114,16 +152,19 @@ class Workshop:
                 f"share {MOST_BYTES / 2**30:.0f} GB. Choose fewer inducing points, or narrower "
                 "layers."
             )
+        run = Run(dataset, model, train, saved)
         ticket = Ticket(
-            Run(dataset, model, train, saved),
+            run,
             secrets.token_urlsafe(16),
             owner or secrets.token_urlsafe(16),
             need,
             self._clock(),
+            run.shape,
+            time.monotonic(),
         )
         with self._wake:
             if self._stopping:
-                raise WorkshopError("The server is shutting down: open the page again in a minute.")
+                raise WorkshopError(SHUTTING)
             waiting = len(self._queue())
             if waiting >= MOST_QUEUED:
                 raise WorkshopError(
@@ -199,7 +240,7 @@ class Workshop:
             self._tickets.clear()
             self._wake.notify_all()
         for thread in self._threads:
-            thread.join()
+            thread.join(JOIN_SECONDS)
 
     # For the threads.
 
@@ -219,11 +260,14 @@ class Workshop:
         return [t for t in waiting if now - t.seen <= IDLE_SECONDS]
 
     def _admit(self) -> None:
-        """Gives free seats to those who have waited longest; runs that nobody watches need none."""
+        """Gives free seats to those who have waited longest.
+
+        Runs that nobody watches need none, nor do those that are over or paused.
+        """
         now = self._clock()
         admitted = [t for t in self._tickets.values() if t.admitted]
         held = sum(t.nbytes for t in admitted)
-        seats = MOST_RUNS - sum(now - t.seen <= IDLE_SECONDS for t in admitted)
+        seats = MOST_RUNS - sum(now - t.seen <= IDLE_SECONDS and not t.run.at_rest for t in admitted)
         for ticket in self._queue():
             if seats <= 0 or held + ticket.nbytes > MOST_BYTES:
                 break
@@ -251,29 +295,39 @@ class Workshop:
         return best, sleep
 
     def _unprepared(self, known: bool) -> Ticket | None:
-        """A run that has a seat and awaits its start, its shape compiled before or not."""
+        """A run that has a seat and awaits its start, its shape compiled before or not.
+
+        Somebody watches it, if there is such a one; nobody else is served before those who wait.
+        """
+        now, found = self._clock(), None
         for ticket in self._tickets.values():
             ready = ticket.admitted and not (ticket.prepared or ticket.busy)
-            if ready and (ticket.run.shape in self._known) == known:
-                return ticket
-        return None
+            if ready and (ticket.shape in self._known) == known:
+                if now - ticket.seen <= IDLE_SECONDS:
+                    return ticket
+                found = found or ticket
+        return found
 
     def _work(self) -> None:
-        _give_way()
         while True:
             with self._wake:
                 if self._stopping:
                     return
                 now = self._clock()
                 self._tidy(now)
-                fresh = self._unprepared(known=True)
-                ticket, sleep = (fresh, 0.0) if fresh else self._next(now)
+                ticket, sleep = self._next(now)
+                fresh = None if self._starting else self._unprepared(known=True)
+                if fresh is not None and (ticket is None or fresh.turn <= ticket.turn):
+                    ticket = fresh
                 if ticket is None:
                     self._wake.wait(sleep)
                     continue
                 ticket.busy = True
-            if fresh:
+                self._starting |= ticket is fresh
+            if ticket is fresh:
                 self._prepare(ticket)
+                with self._wake:
+                    self._starting = False
                 continue
             ticket.run.advance()
             with self._wake:
@@ -291,6 +345,10 @@ class Workshop:
                     self._wake.wait(1.0)
                     continue
                 ticket.busy = True
+            if len(self._known) >= MOST_SHAPES:
+                jax.clear_caches()
+                with self._wake:
+                    self._known.clear()
             self._prepare(ticket)
             _give_back()
 
@@ -299,15 +357,15 @@ class Workshop:
         with self._wake:
             ticket.busy, ticket.prepared = False, True
             if ticket.run.status == "ready":
-                self._known.add(ticket.run.shape)
+                self._known.add(ticket.shape)
             self._wake.notify_all()
 
 
 def _give_way(*threads: int) -> None:
-    """Pictures and answers come first: where the system can tell threads apart, this one and those
-    named, which train or compile, take what is left of the cores."""
+    """Pictures and answers come first: where the system can tell threads apart, these, which train
+    or compile, take what is left of the cores."""
     if sys.platform.startswith("linux"):
-        for thread in (threading.get_native_id(), *threads):
+        for thread in threads:
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, thread, NICE)
 

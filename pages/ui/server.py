@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -90,19 +91,22 @@ class Server:
         # from it may run the code of another one, and one kernel was computed as another.
         self.workshop = Workshop()
         self._pool = ThreadPoolExecutor(4, "dgp-paint")
+        self._easel = ThreadPoolExecutor(1, "dgp-first")
+        """For pictures that may have to be compiled first: others' are not kept waiting."""
         self._lock = threading.Lock()
         self._viewers: dict[str, Viewer] = {}
         self._painted: WeakKeyDictionary[Run, OrderedDict] = WeakKeyDictionary()
         self._paces: WeakKeyDictionary[Run, deque] = WeakKeyDictionary()
         self._began: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
-        self._first: WeakKeyDictionary[Run, Future] = WeakKeyDictionary()
+        self._first: WeakKeyDictionary[Run, dict[Any, threading.Event]] = WeakKeyDictionary()
         self._cost = 0.02
         self._settled = False
 
     def stop(self) -> None:
         """Ends every thread; the server is about to stop."""
         self.workshop.stop()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._easel):
+            pool.shutdown(wait=True, cancel_futures=True)
 
     # For page scripts.
 
@@ -207,26 +211,32 @@ class Server:
         return scene.film[min(frame, len(scene.film) - 1)]
 
     def _drawable(self, run: Run, scene: Scene) -> bool:
-        """Whether the run was painted before; if not, a first moment is, in another thread."""
+        """Whether the run was painted for such a page before; if not, a first moment is, aside."""
+        page = scene.style[0]
         with self._lock:
-            first = self._first.get(run)
-            if first is None:
-                job = (self._paint, run, scene, run.latest)
-                first = self._first[run] = self._pool.submit(*job)
-        return first.done()
+            pages = self._first.setdefault(run, {})
+            if page not in pages:
+                pages[page] = threading.Event()
+                self._easel.submit(self._paint_first, pages[page], run, scene, run.latest)
+        return pages[page].is_set()
+
+    def _paint_first(self, done: threading.Event, run: Run, scene: Scene, moment: Any) -> None:
+        with suppress(Exception):  # the next painting says so
+            self._paint(run, scene, moment)
+        done.set()
 
     def _paint(self, run: Run, scene: Scene, moment: Any) -> dict[str, bytes]:
         """A moment in a style, packed; painted once, whoever asks."""
-        key = (id(moment), scene.style)
+        # A snapshot by its number, so that it is not kept; a film's frame, which lasts, by itself.
+        key = (moment.serial if isinstance(moment, Snapshot) else moment, scene.style)
         with self._lock:
             kept = self._painted.setdefault(run, OrderedDict())
-            entry = kept.get(key)
-            mine = entry is None or entry[0] is not moment
-            if entry is None or mine:
-                entry = kept[key] = (moment, Future())
+            future = kept.get(key)
+            mine = future is None
+            if future is None:
+                future = kept[key] = Future()
                 while len(kept) > MOST_PAINTED:
                     kept.popitem(last=False)
-        future: Future = entry[1]
         if mine:
             self._fill(future, run, scene, moment)
             if future.exception() is not None:
@@ -406,7 +416,7 @@ def _rehearse(workshop: Workshop, run_id: str) -> None:
     with suppress(WorkshopError):  # the server stops
         run = workshop.watch(run_id)
         film(run.dataset.name)
-        while run.latest is None and run.status != "failed":
+        while run.latest is None and run.status != "failed" and not workshop.stopping:
             time.sleep(0.1)
             workshop.watch(run_id)
         if run.latest is not None:
@@ -423,8 +433,7 @@ async def lifespan(_app):
     workshop = server().workshop
     run_id, _ = workshop.start(first.dataset, first.model, first.train)
     workshop.watch(run_id).pause()
-    rehearsal = (workshop, run_id)
-    threading.Thread(target=_rehearse, args=rehearsal, name="dgp-rehearse", daemon=True).start()
+    workshop.employ(partial(_rehearse, workshop, run_id), "dgp-rehearse")
     yield
     stop()
 

@@ -16,7 +16,7 @@ from dgp_core.optimise import TrainState
 
 def trained(run: Run, steps: int) -> Run:
     """A run after some steps, without the picture that `prepare` compiles."""
-    run._make_starts()
+    run._make_start()
     run.status = "ready"
     run.advance()
     run.step(steps)
@@ -56,7 +56,7 @@ def by_chance(state: TrainState, rows, spec, n_steps, n_data=None, far=0.01):
 
 def moved(run: Run, steps: int) -> Run:
     """A run after so many steps that led anywhere; 0 leaves it at its start."""
-    run._make_starts()
+    run._make_start()
     run.status = "ready"
     run.advance()
     if steps:

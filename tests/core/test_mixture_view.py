@@ -57,7 +57,7 @@ def moved(model: DeepGP, seed: int, size: float = 1.0) -> DeepGP:
 def moment(dataset: Dataset, spec: ModelSpec, size: float = 1.0) -> tuple[Run, Snapshot]:
     """A run and a moment of it, without training."""
     run = Run(dataset, spec, TrainSpec(minibatch=None))
-    starts = run._make_starts()
+    starts = run._make_start().states
     deep, rival = (moved(state.model, seed, size) for seed, state in enumerate(starts))
     bounds = [Bound(np.float64(-1.0), np.ones(len(m.layers))) for m in (deep, rival)]  # pyright: ignore
     return run, Snapshot(7, 0.1, deep, rival, bounds[0], bounds[1], 0)

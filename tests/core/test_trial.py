@@ -241,7 +241,6 @@ def test_the_thread_ends_with_the_workshop():
     workshop.stop()
     trial._thread.join(300)
     assert not trial._thread.is_alive() and trial.status == "closed"
-    assert "dgp-trial" not in {t.name for t in threading.enumerate()}
 
 
 def test_nothing_of_the_data_outlives_a_trial(workshop):

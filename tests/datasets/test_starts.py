@@ -54,7 +54,7 @@ def test_all_films_together_are_small():
 @pytest.mark.parametrize("name", starts.NAMES)
 def test_the_first_moment_is_what_a_run_on_that_toy_starts_from(name):
     run = Run(TOYS[name].generate(), starts.MODEL, starts.TRAIN)
-    view = view_1d(run, run._snapshot(run._make_starts()))
+    view = view_1d(run, run._snapshot(run._make_start().states))
     assert isinstance(view, View1D)
     assert_close(starts.film(name)[0], view, 0.01)
 
