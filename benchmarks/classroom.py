@@ -3,13 +3,14 @@
     python -m benchmarks.classroom --runs 1,10,30 --seconds 30 [--json FILE]
 
 Every run is a two-layer model and its rival on the step toy, watched all the time. The total of
-their steps is held against a bare loop of `train_chunk` over both models, in the same process. A
-second table times the data of the playground's four pictures, which all watchers of a run share.
+their steps is held against a bare loop of `train_chunk` over both models, in the same process
+(`kept`), and against as many such loops at once as the machine has cores (`kept_of_all`). A second
+table times the data of the playground's four pictures, which all watchers of a run share.
 """
 
 import argparse
 import os
-import resource
+import threading
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from benchmarks.report import print_table, write_rows
 from datasets import catalogue
+from dgp_core.live.mixture_view import mixture_at
 from dgp_core.live.run import Run
 from dgp_core.live.views import Gallery, view_1d
 from dgp_core.live.workshop import Workshop
@@ -28,23 +30,39 @@ MODEL = ModelSpec(layers=2, inducing=25)
 TRAIN = TrainSpec(steps=10_000_000, minibatch=None, decay=False)
 
 
-def bare_loop(seconds: float) -> float:
-    """Steps a second of a deep model and its rival without a workshop around them."""
+def bare_loops(seconds: float, n: int) -> float:
+    """Steps a second of n loops at once, each of a deep model and its rival, without a workshop."""
     run = Run(catalogue.load("step"), MODEL, TRAIN)
     run.prepare()
-    states = list(run._make_starts())
-    assert run.supply is not None
-    rows, _ = run.supply.ahead(0, 1)
-    chunk, done, start = 50, 0, time.perf_counter()
-    while time.perf_counter() - start < seconds:
-        for i, state in enumerate(states):
-            states[i], _ = train_chunk(state, rows, TRAIN, chunk)
-        done += chunk
-    jax.block_until_ready(states)
-    return done / (time.perf_counter() - start)
+    start = run._make_start()
+    rows, _ = start.supply.ahead(0, 1)
+    done, began = [0] * n, time.perf_counter()
+
+    def loop(i: int) -> None:
+        states, chunk = list(start.states), 50
+        while time.perf_counter() - began < seconds:
+            for k, state in enumerate(states):
+                states[k], _ = train_chunk(state, rows, TRAIN, chunk)
+            jax.block_until_ready(states)
+            done[i] += chunk
+
+    threads = [threading.Thread(target=loop, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done) / (time.perf_counter() - began)
 
 
-def measure(n_runs: int, seconds: float, alone: float) -> dict:
+def held_mb() -> float:
+    """Megabytes that this process holds now; NaN where the system does not say."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return float("nan")
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def measure(n_runs: int, seconds: float, alone: float, together: float) -> dict:
     """One row: n runs at once, each watched by one person."""
     workshop = Workshop()
     seeds = range(n_runs)
@@ -69,6 +87,7 @@ def measure(n_runs: int, seconds: float, alone: float) -> dict:
         time.sleep(0.01)
     taken = time.perf_counter() - start
     steps = sum(step(i) - first[i] for i in runs)
+    held = held_mb()
     workshop.stop()
 
     frames = np.array([len(seen[i]) - 1 for i in runs]) / taken
@@ -81,8 +100,9 @@ def measure(n_runs: int, seconds: float, alone: float) -> dict:
         "steps_per_s_bare": round(alone, 1),
         "kept": round(steps / taken / alone, 3),
         "aim": 0.8 if n_runs == 1 else 0.6,
+        "kept_of_all": round(steps / taken / together, 3),
         "least_share_of_mean": round(float(shares.min() / shares.mean()), 3),
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "held_mb": round(held),
         "load": round(os.getloadavg()[0], 1),
     }
 
@@ -93,11 +113,14 @@ def measure_view(n_layers: int, repeats: int = 30) -> dict:
     run.prepare()
     run.advance()
     assert run.latest is not None
+    middle = np.median(run.dataset.X, 0)
+    mixture_at(run, run.latest, middle)
     wall, cpu = [], []
     for _ in range(repeats):
         run.gallery = Gallery()
         clock, busy = time.perf_counter(), time.process_time()
         view_1d(run, run.latest)
+        mixture_at(run, run.latest, middle)
         wall.append(1000 * (time.perf_counter() - clock))
         cpu.append(1000 * (time.process_time() - busy))
     return {
@@ -117,8 +140,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--json", type=Path, help="write the rows to a file")
     options = parser.parse_args()
-    alone = bare_loop(min(10.0, options.seconds))
-    rows = [measure(int(n), options.seconds, alone) for n in options.runs.split(",")]
+    alone, together = (bare_loops(min(10.0, options.seconds), n) for n in (1, os.cpu_count() or 1))
+    rows = [measure(int(n), options.seconds, alone, together) for n in options.runs.split(",")]
     print_table(rows)
     views = [measure_view(n_layers) for n_layers in (1, 2, 3)]
     print()

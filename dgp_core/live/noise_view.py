@@ -127,7 +127,9 @@ class RowAlone:
 
 def noise_view(run: "Run", snapshot: "Snapshot", seed: int = 0) -> NoiseView:
     """What moves when ε or the minibatch is redrawn, with parameters as they are now."""
-    return run.gallery.get((snapshot.serial, "noise", seed), lambda: _noise_view(run, snapshot, seed))
+    return run.gallery.get(
+        (snapshot.serial, "noise", seed), lambda: _noise_view(run, snapshot, seed)
+    )
 
 
 def row_alone(run: "Run", snapshot: "Snapshot", row: int, n_samples: int = 8) -> RowAlone:

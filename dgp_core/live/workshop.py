@@ -39,7 +39,6 @@ MOST_CELLS = 60_000_000
 """Rows times columns of one run's data."""
 
 
-
 def _memory() -> int:
     """Bytes of memory that this machine has; a modest guess where the system is mute."""
     with suppress(AttributeError, OSError, ValueError):
@@ -267,7 +266,9 @@ class Workshop:
         now = self._clock()
         admitted = [t for t in self._tickets.values() if t.admitted]
         held = sum(t.nbytes for t in admitted)
-        seats = MOST_RUNS - sum(now - t.seen <= IDLE_SECONDS and not t.run.at_rest for t in admitted)
+        seats = MOST_RUNS - sum(
+            now - t.seen <= IDLE_SECONDS and not t.run.at_rest for t in admitted
+        )
         for ticket in self._queue():
             if seats <= 0 or held + ticket.nbytes > MOST_BYTES:
                 break

@@ -91,7 +91,7 @@ class Server:
         # from it may run the code of another one, and one kernel was computed as another.
         self.workshop = Workshop()
         self._pool = ThreadPoolExecutor(4, "dgp-paint")
-        self._easel = ThreadPoolExecutor(1, "dgp-first")
+        self._easel = ThreadPoolExecutor(2, "dgp-first")
         """For pictures that may have to be compiled first: others' are not kept waiting."""
         self._lock = threading.Lock()
         self._viewers: dict[str, Viewer] = {}
@@ -212,7 +212,7 @@ class Server:
 
     def _drawable(self, run: Run, scene: Scene) -> bool:
         """Whether the run was painted for such a page before; if not, a first moment is, aside."""
-        page = scene.style[0]
+        page = scene.style[:1]
         with self._lock:
             pages = self._first.setdefault(run, {})
             if page not in pages:

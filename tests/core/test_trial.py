@@ -1,7 +1,6 @@
 """Trials in the background: what is scored on which rows, how they stop, and that nothing stays."""
 
 import gc
-import threading
 import time
 import weakref
 

@@ -1,9 +1,11 @@
 """Frames: painted once for all, only what is new is sent, and only a run's owner moves anything."""
 
+import gc
 import json
 import os
 import threading
 import time
+import weakref
 from types import SimpleNamespace
 
 import jax
@@ -141,10 +143,13 @@ def test_a_film_goes_on_while_the_first_picture_is_being_made(server, run_id):
             assert made.wait(60)
         return {"deep": {"text": f"step {moment.step}"}}
 
+    class Frame:
+        step = 3
+
     viewer = server.viewer("impatient", "me")
-    scene = Scene(run_id, paint, ("slow",), (SimpleNamespace(step=3),))
-    viewer.scenes = {"main": scene}
-    server._first.pop(run, None)
+    viewer.scenes = {"main": Scene(run_id, counting([]), ("quick",))}
+    until(lambda: b" of step" in server.elements(viewer, patient=False).get("main/deep", b""))
+    viewer.scenes = {"main": Scene(run_id, paint, ("slow",), (Frame(),))}
     assert b"step 3" in server.elements(viewer, patient=False)["main/deep"]
     before = server.signature(viewer)
     made.set()
@@ -162,6 +167,21 @@ def test_a_painter_that_fails_is_a_sentence_and_the_run_goes_on(server, run_id):
     text = json.dumps(said(server, viewer))
     assert "secret detail" not in text and "could not be drawn" in text
     assert isinstance(server.workshop.watch(run_id).latest, Snapshot)
+
+
+def test_a_run_whose_first_picture_fails_is_let_go_with_its_data(server):
+    def paint(run, moment):
+        raise RuntimeError("untold")
+
+    run_id, _ = server.workshop.start(data(), MODEL, TRAIN, owner="me")
+    until(lambda: server.workshop.watch(run_id).latest is not None)
+    viewer = server.viewer("sorry", "me")
+    viewer.scenes = {"main": Scene(run_id, paint, ("broken",))}
+    run = weakref.ref(server.workshop.watch(run_id))
+    until(lambda: server._drawable(run(), viewer.scenes["main"]))
+    assert "could not be drawn" in json.dumps(said(server, viewer))
+    server.workshop.drop(run_id, "me")
+    until(lambda: gc.collect() >= 0 and run() is None)
 
 
 def test_no_compiled_code_comes_from_a_disk(server):
