@@ -1,6 +1,10 @@
 """The suite's common ground: no silent broadcasting, fixed seeds, and the larger data sets."""
 
+import atexit
 import gc
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import jax
@@ -10,6 +14,16 @@ from hypothesis import settings
 
 # (N,) against (N, 1) is an error, not an (N, N) matrix.
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Programs that one process or module of the suite has compiled serve the others: workers and the
+# tests' servers hear of the folder by the environment.
+if not jax.config.jax_compilation_cache_dir:
+    PROGRAMS = tempfile.mkdtemp(prefix="dgp-programs-")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = PROGRAMS
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+    jax.config.update("jax_compilation_cache_dir", PROGRAMS)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    atexit.register(shutil.rmtree, PROGRAMS, ignore_errors=True)
 
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")

@@ -31,6 +31,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.runtime.pages_manager import PagesManager
 
 from datasets.starts import film
+from dgp_core.compile_cache import remember_compilations
 from dgp_core.live.mixture_view import mixture_at
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
@@ -87,8 +88,7 @@ class Server:
     """One a process. JAX's threads must have ended before the interpreter does: see `stop`."""
 
     def __init__(self):
-        # JAX's cache of compiled code on disk stays off: on a CPU (JAX 0.10.2), a program loaded
-        # from it may run the code of another one, and one kernel was computed as another.
+        remember_compilations()
         self.workshop = Workshop()
         self._pool = ThreadPoolExecutor(4, "dgp-paint")
         self._easel = ThreadPoolExecutor(2, "dgp-first")

@@ -184,9 +184,9 @@ def test_a_run_whose_first_picture_fails_is_let_go_with_its_data(server):
     until(lambda: gc.collect() >= 0 and run() is None)
 
 
-def test_no_compiled_code_comes_from_a_disk(server):
-    """See the server's own remark: on a CPU it may be another program's."""
-    assert jax.config.jax_compilation_cache_dir == os.environ.get("JAX_COMPILATION_CACHE_DIR")
+def test_compiled_code_outlives_the_server(server):
+    """In the folder that the tests named, not in the user's own."""
+    assert jax.config.jax_compilation_cache_dir == os.environ["JAX_COMPILATION_CACHE_DIR"]
 
 
 def test_a_run_that_is_over_is_said(server):

@@ -1,0 +1,51 @@
+"""Compiled code that outlives the process: a second start of the server compiles almost nothing."""
+
+import os
+from pathlib import Path
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+
+MOST_BYTES = 512 * 2**20
+"""Of the folder, when a process starts with it; the oldest files go first."""
+
+
+def cache_folder() -> Path:
+    """Where the user's caches are: XDG_CACHE_HOME or ~/.cache, and in it a folder of our own."""
+    # The standard has paths that are not absolute ignored.
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (home if home.is_absolute() else Path.home() / ".cache") / "dgp-lab" / "compiled"
+
+
+def remember_compilations(folder: Path | None = None) -> Path | None:
+    """Keeps what takes half a second or more to compile in a folder, and finds it there again.
+
+    Code only, never data. A folder that JAX was told of before stays. Where the folder cannot be
+    written, nothing is kept and nothing fails: the answer is then None.
+    """
+    told = jax.config.jax_compilation_cache_dir
+    if folder is None and told:
+        return Path(told)
+    try:
+        folder = cache_folder() if folder is None else folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return None
+        _thin(folder)
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return None
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    compilation_cache.reset_cache()  # else a process that has compiled already would not notice
+    return folder
+
+
+def _thin(folder: Path) -> None:
+    """Deletes the oldest files until the rest is small enough."""
+    files = sorted((f for f in folder.iterdir() if f.is_file()), key=lambda f: f.stat().st_mtime)
+    total = sum(f.stat().st_size for f in files)
+    for file in files:
+        if total <= MOST_BYTES:
+            return
+        total -= file.stat().st_size
+        file.unlink(missing_ok=True)
