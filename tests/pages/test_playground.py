@@ -306,7 +306,7 @@ def test_a_recording_is_painted_without_any_computation(name, ink, monkeypatch):
     for moment in (film(name)[0], film(name)[-1]):
         painted = boards.playground(run, moment, boards.Look(ink))
         assert {"deep", "rival", "bound", "legend", "layer_1_meter"} <= painted.keys()
-        assert "mixture" not in painted
+        assert "mixture" not in painted and "once the run" in painted["mixture_words"]["text"]
         for element in painted.values():
             if "figure" in element:
                 checked(element["figure"])
