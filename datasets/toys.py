@@ -381,6 +381,18 @@ DRAWN_STORY = (
     "Points that you put down yourself. Try to make the model fail: a gap, a lone point, a cliff."
 )
 
+FIRST_POINTS = (
+    (-2.5, -1.0),
+    (-1.8, -0.8),
+    (-1.0, -1.0),
+    (-0.3, 0.9),
+    (0.4, 1.2),
+    (1.1, 1.0),
+    (1.9, 0.2),
+    (2.6, -0.6),
+)
+"""A cliff and a hill, for somebody who draws and has not begun."""
+
 
 def truth(name: str, X: np.ndarray, seed: int = 0) -> np.ndarray | None:
     """The noiseless outputs (N, K) of a toy at X, or None where there is no such function."""

@@ -5,8 +5,7 @@ from functools import partial
 import streamlit as st
 
 from datasets.catalogue import entry
-from datasets.starts import MODEL as FILMED_MODEL
-from datasets.starts import film
+from datasets.starts import film_of
 from dgp_core.live.run import Run
 from pages.figures.boards import SMALL, Look, playground
 from pages.figures.palette import ink_for
@@ -288,9 +287,9 @@ with in_words("This run could not be started. Reload the page, or choose another
         noise=choices.noise == "with",
         star=choices.place,
     )
-    films = tuple(film(run.dataset.name)) if run.model == FILMED_MODEL else ()
+    film = film_of(run.dataset, run.model)
     session.play(
-        {"main": Scene(run_id, partial(playground, look=seen), ("playground", seen), films)},
+        {"main": Scene(run_id, partial(playground, look=seen), ("playground", seen), film)},
         on_click,
     )
     if "controls" not in manner.hide:

@@ -47,6 +47,7 @@ from pages.figures.table import (
 
 Elements = dict[str, dict]
 NOTHING = np.zeros(0), np.zeros((0, 1))
+NO_MIXTURE = "The mixture is shown once the run has begun."
 SMALL = 196
 """Height of the pictures of the second row."""
 
@@ -75,6 +76,7 @@ def playground(run: Run, moment: Any, look: Look) -> Elements:
             bound_figure(*record, look.ink), "The bounds of both models over the steps.", look.ink
         ),
         "bound_words": {"text": bound_words(seen)},
+        "mixture_words": {"text": NO_MIXTURE},
         **_kinds(seen)(run, seen, look),
     }
     if isinstance(moment, Snapshot):
@@ -226,7 +228,7 @@ HISTORY: dict[What, str] = {
 def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
     """The mixture at x*, its parts, and where along the inputs the two models disagree."""
     if not isinstance(moment, Snapshot):
-        return {"mixture_title": {"text": "The mixture is shown once the run has begun."}}
+        return {"mixture_title": {"text": NO_MIXTURE}}
     ink, x = look.ink, star_row(run, look.star)
     seen = mixture_at(run, moment, x, look.noise)
     all_along = along(run, moment, look.noise)
@@ -315,6 +317,7 @@ def _before(run: Run, look: Look) -> Elements:
         "rival": _picture(figure, alt, ink),
         "bound": _picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
         "bound_words": {"text": "The bound is known after the first step."},
+        "mixture_words": {"text": NO_MIXTURE},
     }
 
 

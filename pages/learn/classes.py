@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from datasets.starts import film
 from pages.figures.boards import Look
 from pages.figures.lessons_b import chosen, with_cut
 from pages.figures.palette import ink_for
@@ -29,6 +30,7 @@ def plane(name: str, data: str, says: str) -> Live:
             (("cut_words", 0, ""),),
         ),
         says=says,
+        film=tuple(film(data)),
     )
 
 

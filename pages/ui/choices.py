@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from datasets import catalogue
+from datasets.toys import FIRST_POINTS
 from dgp_core.data import Dataset
 from dgp_core.model import ModelSpec
 from dgp_core.train import TrainSpec
@@ -74,8 +75,6 @@ IN_WORDS = {
     "points": "list of points",
 }
 MOST_POINTS = 200
-FIRST_POINTS = "-2.5_-1~-1.8_-0.8~-1_-1~-0.3_0.9~0.4_1.2~1.1_1~1.9_0.2~2.6_-0.6"
-"""A cliff and a hill, for somebody who draws and has not begun."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +118,13 @@ class Choices:
     @cached_property
     def dataset(self) -> Dataset:
         if self.data == "drawn":
-            return catalogue.load("drawn", points=read_points(self.points or FIRST_POINTS))
+            return catalogue.load("drawn", points=self.drawn_points)
         return catalogue.load(self.data)
+
+    @property
+    def drawn_points(self) -> list[tuple[float, float]]:
+        """Of the set that a person draws: the first ones where nobody has begun."""
+        return read_points(self.points) or list(FIRST_POINTS)
 
     @property
     def task(self) -> str:

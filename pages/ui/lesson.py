@@ -16,8 +16,7 @@ import latex2mathml.converter
 import streamlit as st
 
 from datasets.catalogue import entry
-from datasets.starts import MODEL as FILMED
-from datasets.starts import film
+from datasets.starts import film_of
 from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session, stage
@@ -241,8 +240,8 @@ def _scene(lesson: Lesson, live: Live) -> Scene:
         run_id = live.begin(choices)
         kept[(lesson.number, live.name)] = run_id
     own = choices.shape == live.choices.shape
-    filmed = live.film if own else tuple(film(choices.data)) if choices.model == FILMED else ()
-    return Scene(run_id, live.paint, (lesson.number, live.name, *live.style), filmed)
+    film = live.film if own else film_of(choices.dataset, choices.model)
+    return Scene(run_id, live.paint, (lesson.number, live.name, *live.style), film)
 
 
 def _show_live(lesson: Lesson, live: Live, locked: bool) -> None:

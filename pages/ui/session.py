@@ -16,7 +16,6 @@ from dgp_core.live.run import Run
 from dgp_core.live.workshop import Workshop, WorkshopError
 from pages.ui import stage
 from pages.ui.choices import (
-    FIRST_POINTS,
     IN_WORDS,
     LIKELIHOODS,
     MOST_POINTS,
@@ -25,7 +24,6 @@ from pages.ui.choices import (
     Choices,
     Manner,
     read_manner,
-    read_points,
     read_query,
     write_points,
 )
@@ -353,7 +351,7 @@ def clicked(where: dict) -> None:
 def _draw(x: float, y: float, near_x: float, near_y: float) -> None:
     """Puts down a point, or takes away the one that was clicked."""
     memory = st.session_state
-    points = read_points(memory.choices.points or FIRST_POINTS)
+    points = memory.choices.drawn_points
     rest = [p for p in points if abs(p[0] - x) > near_x or abs(p[1] - y) > near_y]
     if len(rest) == len(points):
         rest = [*points, (x, y)]

@@ -9,7 +9,7 @@ from dgp_core import archive
 from dgp_core.live.run import Run
 from dgp_core.script import Named, script
 from pages.ui import session
-from pages.ui.choices import HIDEABLE, VERSION, Choices, Manner, read_points, read_query
+from pages.ui.choices import HIDEABLE, VERSION, Choices, Manner, read_query
 
 MOST_MODEL_MB = 64
 
@@ -43,7 +43,7 @@ def model_file(run: Run) -> bytes:
 def run_script(run: Run) -> str:
     """Python that trains the same model to the same step, bit for bit."""
     choices = session.started_with(run)
-    options = {"points": read_points(choices.points)} if choices.data == "drawn" else {}
+    options = {"points": choices.drawn_points} if choices.data == "drawn" else {}
     steps = run.latest.step if run.latest is not None else 0
     return script(Named(choices.data, options), run.model, run.train, fraction=None, steps=steps)
 

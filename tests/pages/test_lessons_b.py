@@ -82,7 +82,7 @@ def test_every_question_answers_back(name):
 
 
 def test_lessons_with_a_film_move_at_once():
-    for name in ("doubly_stochastic", "does_depth_help", "for_practitioners"):
+    for name in ("doubly_stochastic", "does_depth_help", "classes", "for_practitioners"):
         scene = FIRST[name].split("/")[0]
         shown = elements(open_lesson(name))
         assert "recording of step" in shown[f"{scene}/numbers"]["text"]

@@ -17,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 from datasets.starts import film
 from dgp_core import archive
 from dgp_core.live.run import Run
+from pages.figures import boards
 from pages.figures.palette import DARK, DEEP, LIGHT, SINGLE
 from pages.figures.playground import (
     bound_figure,
@@ -296,6 +297,21 @@ def test_a_page_s_html_asks_for_the_scripts_at_once(accept, body, changed):
     assert (library().encode() in whole) is changed
 
 
+@pytest.mark.parametrize("ink", [LIGHT, DARK])
+@pytest.mark.parametrize("name", ["step", "ridge", "spiral", "pinwheel", "arm", "rectangles"])
+def test_a_recording_is_painted_without_any_computation(name, ink, monkeypatch):
+    for kind in ("views_1d", "views_2d", "views_many"):
+        monkeypatch.setattr(f"dgp_core.live.{kind}._compiled", None)
+    run = Run(Choices(data=name).dataset, Choices(data=name).model, Choices().train)
+    for moment in (film(name)[0], film(name)[-1]):
+        painted = boards.playground(run, moment, boards.Look(ink))
+        assert {"deep", "rival", "bound", "legend", "layer_1_meter"} <= painted.keys()
+        assert "mixture" not in painted and "once the run" in painted["mixture_words"]["text"]
+        for element in painted.values():
+            if "figure" in element:
+                checked(element["figure"])
+
+
 def test_a_frame_is_small(view):
     figure = prediction_figure(view, view.deep, True, False, LIGHT)
     assert len(json.dumps(figure)) < 60_000
@@ -337,12 +353,19 @@ def pictures(page: AppTest) -> dict[str, str]:
     return {name: part["alt"] for name, part in elements(page).items() if "figure" in part}
 
 
-def test_a_recording_is_shown_while_the_default_model_compiles(monkeypatch):
+@pytest.mark.parametrize("data", ["step", "spiral", "arm", "drawn"])
+def test_a_recording_is_shown_while_the_default_model_compiles(monkeypatch, data):
     monkeypatch.setattr(Run, "prepare", lambda run: None)
-    page = open_page(data="step")
+    page = open_page(data=data)
     assert phase(page) == "compiling" and not page.exception and not page.error
     assert "recording of step" in elements(page)["main/numbers"]["text"]
-    assert {"main/deep", "main/rival", "main/bound", "main/layer_0"} <= pictures(page).keys()
+    assert hosts(page) - pictures(page).keys() <= {"main/mixture"}
+
+
+def test_no_recording_is_shown_of_another_model_or_of_other_points(monkeypatch):
+    monkeypatch.setattr(Run, "prepare", lambda run: None)
+    mine = open_page(data="drawn", points="0_0~1_1~2_0")
+    assert phase(mine) == "compiling" and "before any model" in pictures(mine)["main/deep"]
     other = open_page(data="step", layers="3")
     assert phase(other) == "compiling" and not other.exception
     assert "before any model" in pictures(other)["main/deep"]
@@ -521,6 +544,13 @@ def test_a_saved_model_is_opened_again(small):
         share.open_model(other.getvalue())
     with pytest.raises(ValueError):
         share.open_model(b"nonsense")
+
+
+def test_a_script_has_the_first_points_of_somebody_who_has_not_drawn():
+    choices = Choices(data="drawn")
+    run = Run(choices.dataset, choices.model, choices.train)
+    run.label = choices
+    assert "(-2.5, -1.0), (-1.8, -0.8)" in share.run_script(run)
 
 
 def test_a_qr_code_is_a_picture_of_the_link():
