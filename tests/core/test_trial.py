@@ -253,7 +253,7 @@ def test_nobody_watching_pauses_and_then_ends_a_trial():
             clock=lambda: now[0],
         )
         run = workshop.watch(trial.main_id)
-        wait(trial, lambda: run.latest is not None and run.latest.step > 0)
+        wait(trial, lambda: trial._worked > 0)
         now[0] += IDLE_SECONDS + 1
         step = at_rest(run)
         trial.watch()
