@@ -183,6 +183,8 @@ class Trial:
         self._closing = threading.Event()
         self._cards: list[Card] = []
         self._failures: list[str] = []
+        self._complete: list[tuple[str, int]] = []
+        """Models that were scored at their end, each with its fold."""
         self._kept: dict[int, str] = {}
         """Ids of the first part's runs, by their place in `_pairs`."""
         self._active: str | None = None
@@ -227,7 +229,7 @@ class Trial:
         if self._phase == "over":
             with self._lock:
                 scored = {card.model for card in self._cards}
-            wanted = {name for pair in self._pairs for name in (pair.deep, pair.rival) if name}
+            wanted = self._contenders()
             return "finished" if wanted <= scored else "failed"
         return self._phase if self._playing and not self._stands_still() else "paused"
 
@@ -260,8 +262,25 @@ class Trial:
         left = None
         if self._worked > 0:
             left = self._wall / self._worked * max(0.0, self._total - done)
-            sentence += f", {duration(left)} left"
+            sentence += f", {duration(left)} of training left"
         return TrialProgress(min(1.0, done / max(self._total, 1e-300)), left, sentence + ".")
+
+    def wanted(self) -> set[str]:
+        """Every model that it was started for."""
+        references = {"linear": self._linear, "exact": bool(self._exact)}
+        return self._contenders() | {name for name, so in references.items() if so}
+
+    def on_its_way(self) -> set[str]:
+        """The models that it has scored on every part, or still will."""
+        if self.status not in ("finished", "failed", "closed"):
+            return self.wanted()
+        with self._lock:
+            complete = list(self._complete)
+        every = {part.fold for part in self._parts}
+        return {m for m in self.wanted() if every <= {fold for name, fold in complete if name == m}}
+
+    def _contenders(self) -> set[str]:
+        return {name for pair in self._pairs for name in (pair.deep, pair.rival) if name}
 
     def cards(self) -> tuple[Card, ...]:
         """What has been scored so far."""
@@ -413,6 +432,9 @@ class Trial:
             self._failed(f"{self._place}: {run.reason}")
         else:
             self._score(run, part, pair)
+            names = [name for name in (pair.deep, pair.rival) if name]
+            with self._lock:
+                self._complete += [(name, part.fold) for name in names]
 
     def _score(self, run: Run, part: Part, pair: _Pair) -> None:
         snapshot = run.latest
@@ -463,6 +485,8 @@ class Trial:
                     seconds=seconds,
                 )
             self._keep([card])
+            with self._lock:
+                self._complete.append((name, part.fold))
         except (ValueError, ArithmeticError) as error:
             self._failed(f"{self._place} failed: {error}")
         self._phase = before
