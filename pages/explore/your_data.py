@@ -119,12 +119,14 @@ def fit(prepared: Prepared) -> None:
         )
         st.code(_command(plan), language="bash")
         return
+    n_train = int((1 - desk.HELD_OUT) * len(prepared.dataset))
+    held_out = len(prepared.dataset) - n_train
+    rows = "1 row" if held_out == 1 else f"{held_out:,} rows"
     judged = (
         f"{folds} folds, so that every row is predicted once by models that have not seen it"
         if folds
-        else f"one row in ten, which the models do not see ({len(prepared.dataset) // 10:,} rows)"
+        else f"one row in ten, which the models do not see ({rows})"
     )
-    n_train = len(prepared.dataset) * 9 // 10
     exact = prepared.dataset.task == "regression" and n_train <= EXACT_ROWS
     words.markdown(
         f"**The plan.** {plan.sentence} Beside it train its single-layer rival, the straight line"
