@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from datasets.fetch import SETS
+from datasets.fetch import SETS, cache_folder
 from datasets.shipped import SHIPPED
 from datasets.toys import DRAWN_STORY, TOYS, drawn
 from dgp_core.data import Dataset, Task
@@ -101,6 +101,11 @@ _ENTRIES = _entries()
 def names(kind: Kind | None = None) -> tuple[str, ...]:
     """Every name, or those of one kind; toys first, then what is shipped, then what is fetched."""
     return tuple(n for n, (e, _) in _ENTRIES.items() if kind is None or e.kind == kind)
+
+
+def cached() -> tuple[str, ...]:
+    """The fetched sets that are on this machine already."""
+    return tuple(n for n in names("fetched") if (cache_folder() / f"{n}.npy").exists())
 
 
 def entry(name: str) -> Entry:

@@ -26,7 +26,7 @@ import numpy as np
 
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError, Source, digest
-from dgp_core.data import Dataset, Scaler, Task, split
+from dgp_core.data import Dataset, Scaled, Scaler, Task, split
 from dgp_core.estimator import ProgressBar
 from dgp_core.likelihoods import for_task
 from dgp_core.model import SKETCH, create_model
@@ -46,24 +46,24 @@ from dgp_core.rows import (
     recipe_for,
     survey,
 )
+from dgp_core.script import Decision
 from dgp_core.table import (
     Kind,
     Table,
     TableError,
-    export_csv,
     propose_missing,
     propose_task,
     read_table,
 )
-from dgp_core.train import HOPELESS, Progress, Rows, Supply, resume
+from dgp_core.train import HOPELESS, Progress, Rows, Supply, Windows, resume
 
 PROGRAM = "python -m dgp_core"
 
 CHECKPOINT_SECONDS = 60.0
 """How often a model under way is written to its file."""
 
-ROWS_WRITTEN = 10_000
-"""Rows that are written to a file of predictions at a time."""
+MOST_COPIED_CELLS = 4_000_000
+"""Rows times columns up to which rows in standard units are held beside those of the file."""
 
 LIKELIHOODS: dict[str, tuple[str, ...]] = {
     "regression": ("gaussian", "student_t"),
@@ -103,8 +103,8 @@ def fit(wishes: argparse.Namespace) -> int:
     if wishes.stream or opens_in_parts(wishes.data):
         return _fit_in_parts(wishes)
     table = read_table(wishes.data, limits=None)
-    for name, kind in wishes.column:
-        table = table.decide(name, kind)
+    for name, kind, day_first in wishes.column:
+        table = table.decide(name, kind, day_first)
     task = _task(wishes, table)
     missing = wishes.missing or propose_missing(table).value
     prepared = table.to_dataset(wishes.target, task, missing, wishes.transform)
@@ -113,11 +113,13 @@ def fit(wishes: argparse.Namespace) -> int:
     del table
     source = _source(wishes, len(whole), digest(whole.X, whole.Y))
     train, held_out = _parts(whole, source)
+    recipe = prepared.recipe
+    del prepared, whole  # the split has a copy
     scaler = Scaler.fit(train)
-    standard = scaler(train)
-    record = _begin(wishes, standard, len(train), scaler, prepared.recipe, source)
+    inputs = Scaled(train.X, scaler.inputs)
+    record = _begin(wishes, inputs, train.Y.shape[1], len(train), scaler, recipe, source)
     _say(f"{len(held_out) if held_out else 0:,} rows are held out.")
-    return _train(record, _supply(record, standard), held_out, Path(wishes.out))
+    return _train(record, _supply(record, train), held_out, Path(wishes.out))
 
 
 def _fit_in_parts(wishes: argparse.Namespace) -> int:
@@ -129,8 +131,8 @@ def _fit_in_parts(wishes: argparse.Namespace) -> int:
         )
     file = LargeFile(wishes.data)
     head = file.head()
-    for name, kind in wishes.column:
-        head = head.decide(name, kind)
+    for name, kind, day_first in wishes.column:
+        head = head.decide(name, kind, day_first)
     task = _task(wishes, head)
     recipe, said = recipe_for(file, head, wishes.target, task, wishes.transform)
     _say(f"{file.name} is read in {len(file):,} parts, {file.rows:,} rows in all.", *said)
@@ -139,8 +141,8 @@ def _fit_in_parts(wishes: argparse.Namespace) -> int:
     if found.rows < file.rows:
         _say(f"{file.rows - found.rows:,} rows have a missing cell and are left out.")
     source = replace(_source(wishes, found.rows, found.digest), streamed=True)
-    standard = found.scaler(_sampled(file.name, recipe, found.start))
-    record = _begin(wishes, standard, sum(found.sizes), found.scaler, recipe, source)
+    inputs, P = found.scaler.inputs(found.start.X), found.start.Y.shape[1]
+    record = _begin(wishes, inputs, P, sum(found.sizes), found.scaler, recipe, source)
     if record.training.minibatch is None or record.training.minibatch > sum(found.sizes):
         batch = min(FULL_BATCH, sum(found.sizes))
         record = replace(record, training=replace(record.training, minibatch=batch))
@@ -187,8 +189,14 @@ def go_on(wishes: argparse.Namespace) -> int:
     whole = _dataset(read_table(path, limits=None), recipe)
     if source is not None:
         _check_rows(source, path, len(whole), digest(whole.X, whole.Y))
+    else:
+        _say(
+            "This model does not say which rows it learnt from: it goes on with all rows of the "
+            "file, those that were held out before included."
+        )
     train, held_out = _parts(whole, source)
-    return _train(record, _supply(record, record.scaler(train)), held_out, out)
+    del whole
+    return _train(record, _supply(record, train), held_out, out)
 
 
 def predict(wishes: argparse.Namespace) -> int:
@@ -201,18 +209,13 @@ def predict(wishes: argparse.Namespace) -> int:
         tables = iter([read_table(wishes.data, limits=None)])
     rows = 0
 
-    def blocks() -> Iterable[bytes]:
+    def counted() -> Iterable[Table]:
         nonlocal rows
         for table in tables:
-            X = outcome.recipe.inputs(table)
-            for start in range(0, table.rows, ROWS_WRITTEN):
-                part = slice(start, start + ROWS_WRITTEN)
-                columns = outcome.beside(table, X, part)
-                header = export_csv({name: np.zeros(0) for name in columns}) if rows else b""
-                yield export_csv(columns)[len(header) :]
-                rows += len(X[part])
+            rows += table.rows
+            yield table
 
-    _write(Path(wishes.out), blocks())
+    _write(Path(wishes.out), outcome.csv(counted()))
     _say(f"{rows:,} predictions are in {visible(wishes.out, 200)}.")
     return 0
 
@@ -279,21 +282,22 @@ def _source(wishes: argparse.Namespace, rows: int, digest: str) -> Source:
 
 def _begin(
     wishes: argparse.Namespace,
-    standard: Dataset,
+    X: np.ndarray | Scaled,
+    P: int,
     n_rows: int,
     scaler: Scaler,
     recipe: Recipe,
     source: Source,
 ) -> Archive:
-    """A model before its first step; of n training rows, `standard` are some or all."""
-    task, X, P, C = recipe.task, standard.X, standard.Y.shape[1], len(recipe.classes)
+    """A model before its first step; of n training rows with P outputs, X are some or all."""
+    task, C = recipe.task, len(recipe.classes)
     likelihood = wishes.likelihood or for_task(task, P, C)
     if likelihood not in LIKELIHOODS[task]:
         raise Refused(
             f"The likelihood {likelihood} is not for {task}: choose "
             f"{' or '.join(LIKELIHOODS[task])}, or another --task."
         )
-    most = len(np.unique(X, axis=0)) if n_rows <= SKETCH else n_rows
+    most = len(np.unique(X[:], axis=0)) if n_rows <= SKETCH else n_rows
     try:
         plan = propose(n_rows, X.shape[1], task, P, C, wishes.seed)
         model = replace(
@@ -334,9 +338,14 @@ def _begin(
     )
 
 
-def _supply(record: Archive, standard: Dataset) -> Rows:
+def _supply(record: Archive, train: Dataset) -> Supply:
+    """Minibatches in standard units; of many rows there is no copy beside the rows themselves."""
     spec, dtype = record.training, record.state.jitter.dtype
-    return Rows.create(standard.X, standard.Y, spec.minibatch, dtype, spec.seed)
+    X, Y = Scaled(train.X, record.scaler.inputs), Scaled(train.Y, record.scaler.outputs)
+    batch = spec.minibatch
+    if batch is not None and batch < len(train) and train.X.size > MOST_COPIED_CELLS:
+        return Windows(X, Y, batch, dtype, spec.seed)
+    return Rows.create(X, Y, batch, dtype, spec.seed)
 
 
 def _stream(record: Archive, parts: TableParts, found: Survey) -> Stream:
@@ -437,7 +446,11 @@ def _train(record: Archive, supply: Supply, held_out: Dataset | None, out: Path)
         _say("Its training failed: try a smaller --learning-rate.")
         return 1
     if held_out is not None and len(held_out):
-        _print_scores(Outcome(record), held_out)
+        try:
+            _print_scores(Outcome(record), held_out)
+        except KeyboardInterrupt:
+            _say("Stopped before it was scored; the model is saved.")
+            return 128 + signal.SIGINT
     return 0
 
 
@@ -523,13 +536,16 @@ def _batch(text: str) -> int | str | None:
     return None if text == "all" else text if text == "plan" else _number(1)(text)
 
 
-def _decision(text: str) -> tuple[str, str]:
-    name, _, kind = text.rpartition("=")
-    if not name or kind not in get_args(Kind):
+def _decision(text: str) -> Decision:
+    name, _, said = text.rpartition("=")
+    kind, _, first = said.partition(":")
+    orders = {"": None, "day": True, "month": False} if kind == "date" else {"": None}
+    if not name or kind not in get_args(Kind) or first not in orders:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not NAME=KIND, with a kind of {', '.join(get_args(Kind))}"
+            f"{text!r} is not NAME=KIND, with a kind of {', '.join(get_args(Kind))}, date:day or "
+            "date:month"
         )
-    return name, kind
+    return name, kind, orders[first]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -575,7 +591,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=KIND",
-        help=f"decides a column: {', '.join(get_args(Kind))}; may be given again",
+        help=f"decides a column: {', '.join(get_args(Kind))}; date:day where 1/2 is 1 February, "
+        "date:month where it is 2 January; may be given again",
     )
 
     sub = command("predict", predict, model, table)

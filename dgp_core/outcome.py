@@ -1,18 +1,24 @@
 """What a saved model says of a user's rows, in the units and under the names of the user's file."""
 
 import json
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from dgp_core import scores
 from dgp_core.archive import Archive, ArchiveError
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
+from dgp_core.plain import export_csv
 from dgp_core.recipe import Recipe
 from dgp_core.scores import COVERAGES
 from dgp_core.table import Table, as_written
 
 BLOCK = 2_000
 """Rows that are predicted at a time: a row has a hundred components."""
+
+ROWS_WRITTEN = 10_000
+"""Rows that are written to a file of predictions at a time."""
+
 
 LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
 """The quantiles of an exported prediction: they bound the central 50, 90 and 95 %."""
@@ -67,6 +73,17 @@ class Outcome:
                 again, k = f"{name} ({k})", k + 1
             columns[again] = values
         return columns
+
+    def csv(self, tables: Iterable[Table]) -> Iterator[bytes]:
+        """A CSV file, some rows at a time: what tables hold, and beside it what is predicted."""
+        begun = False
+        for table in tables:
+            X = self.recipe.inputs(table)
+            for start in range(0, table.rows, ROWS_WRITTEN):
+                columns = self.beside(table, X, slice(start, start + ROWS_WRITTEN))
+                header = export_csv({name: np.zeros(0) for name in columns}) if begun else b""
+                yield export_csv(columns)[len(header) :]
+                begun = True
 
     def _predictions(self, X: np.ndarray) -> dict[str, np.ndarray]:
         targets = [target.column for target in self.recipe.targets]

@@ -58,7 +58,7 @@ class Upload:
         return ("import json", "from dgp_core.table import read_table")
 
     def lines(self) -> list[str]:
-        made = [f"table = read_table({self.file!r})"]
+        made = [f"table = read_table({self.file!r}, limits=None)"]
         for column, kind, day_first in self.decisions:
             more = "" if day_first is None else f", day_first={day_first!r}"
             made.append(f"table = table.decide({column!r}, {kind!r}{more})")
@@ -149,6 +149,9 @@ archive.save(
         output_names=dataset.output_names,
         classes=dataset.classes,
         recipe=recipe,
+        source=archive.Source(
+            {file}, len(dataset), archive.digest(dataset.X, dataset.Y), {held_out}, {seed}
+        ),
     ),
 )
 '''
@@ -198,6 +201,9 @@ def script(
         steps=train.steps if steps is None else int(steps),
         rival=_RIVAL if deep else "",
         models=models,
+        file=repr(source.file if isinstance(source, Upload) else ""),
+        held_out="0.0" if fraction is None else f"1 - {fraction!r}",
+        seed=repr(train.seed),
     )
 
 

@@ -41,7 +41,7 @@ from dgp_core.recipe import (
 
 __all__ = [
     "LIMITS", "Column", "Kind", "Limits", "Prepared", "Proposal", "Recipe", "Table", "TableError",
-    "export_csv", "plain", "propose_missing", "propose_target", "propose_task",
+    "export_csv", "plain", "possible_targets", "propose_missing", "propose_target", "propose_task",
     "propose_transform", "read_table", "report", "visible",
 ]  # fmt: skip
 
@@ -367,6 +367,21 @@ def propose_target(table: Table) -> Proposal:
             if column.name.lower() == title:
                 return Proposal(column.name, f"Its name is “{visible(column.name)}”.")
     return Proposal(kept[-1].name, "It is the last column that can be predicted.")
+
+
+def possible_targets(table: Table) -> list[str]:
+    """The columns that can be predicted: those that are kept, and words that are too many levels
+    for an input, but not for classes."""
+
+    def has_classes(column: Column) -> bool:
+        cells = table.cells[column.name]
+        if not isinstance(cells, pa.DictionaryArray):
+            return False
+        counts = weights(cells)
+        levels = int((counts > 0).sum())
+        return LEVEL_LIMIT < levels <= CLASS_LIMIT and counts.sum() >= 2 * levels
+
+    return [c.name for c in table.columns if c.kind != "dropped" or has_classes(c)]
 
 
 def propose_task(table: Table, target: str) -> Proposal:

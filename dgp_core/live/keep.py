@@ -12,21 +12,14 @@ from dgp_core.recipe import Recipe
 Which = Literal["deep", "rival"]
 
 
-def archive_of(
-    run: Run,
-    which: Which = "deep",
-    recipe: Recipe | None = None,
-    whole: Dataset | None = None,
-    held_out: float = 0.0,
-    split_seed: int = 0,
-) -> Archive:
-    """One of a run's two models as it stands, with the way from the user's file to its rows.
+def source_of(whole: Dataset, held_out: float, split_seed: int) -> Source:
+    """Which rows a run learns from: all of these but the share that `split` held out."""
+    return Source("", len(whole), digest(whole.X, whole.Y), held_out, split_seed)
 
-    `whole` are all rows, of which `split` held out the share `held_out`; training can go on with
-    the others.
-    """
-    source = None
-    if whole is not None:
-        source = Source("", len(whole), digest(whole.X, whole.Y), held_out, split_seed)
+
+def archive_of(
+    run: Run, which: Which = "deep", recipe: Recipe | None = None, source: Source | None = None
+) -> Archive:
+    """One of a run's two models as it stands, with the way from the user's file to its rows."""
     written = None if recipe is None else json.loads(recipe.to_json())
     return replace(run.archive(which), recipe=written, source=source)

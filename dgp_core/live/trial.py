@@ -183,6 +183,8 @@ class Trial:
         self._closing = threading.Event()
         self._cards: list[Card] = []
         self._failures: list[str] = []
+        self._complete: list[tuple[str, int]] = []
+        """Models that were scored at their end, each with its fold."""
         self._kept: dict[int, str] = {}
         """Ids of the first part's runs, by their place in `_pairs`."""
         self._active: str | None = None
@@ -227,7 +229,7 @@ class Trial:
         if self._phase == "over":
             with self._lock:
                 scored = {card.model for card in self._cards}
-            wanted = {name for pair in self._pairs for name in (pair.deep, pair.rival) if name}
+            wanted = self._contenders()
             return "finished" if wanted <= scored else "failed"
         return self._phase if self._playing and not self._stands_still() else "paused"
 
@@ -250,17 +252,35 @@ class Trial:
         """How far it is, how long it will take, and what it does now."""
         if self._phase == "over" or self._closing.is_set():
             return TrialProgress(1.0, 0.0, f"The trial is {self.status}.")
-        done, run = self._done, self._run(self._active)
+        with self._lock:  # a run that is over counts as one that is done, or as itself: never twice
+            done, run, cost = self._done, self._run(self._active), self._cost_now
         sentence = self._place
         if run is not None:
             step = run.latest.step if run.latest is not None else 0
-            done += self._cost_now * min(1.0, step / max(1, self.train.steps))
+            done += cost * min(1.0, step / max(1, self.train.steps))
             sentence = f"{self._place}: {self._doing(run, step)}"
         left = None
         if self._worked > 0:
             left = self._wall / self._worked * max(0.0, self._total - done)
-            sentence += f", {duration(left)} left"
+            sentence += f", {duration(left)} of training left"
         return TrialProgress(min(1.0, done / max(self._total, 1e-300)), left, sentence + ".")
+
+    def wanted(self) -> set[str]:
+        """Every model that it was started for."""
+        references = {"linear": self._linear, "exact": bool(self._exact)}
+        return self._contenders() | {name for name, so in references.items() if so}
+
+    def on_its_way(self) -> set[str]:
+        """The models that it has scored on every part, or still will."""
+        if self.status not in ("finished", "failed", "closed"):
+            return self.wanted()
+        with self._lock:
+            complete = list(self._complete)
+        every = {part.fold for part in self._parts}
+        return {m for m in self.wanted() if every <= {fold for name, fold in complete if name == m}}
+
+    def _contenders(self) -> set[str]:
+        return {name for pair in self._pairs for name in (pair.deep, pair.rival) if name}
 
     def cards(self) -> tuple[Card, ...]:
         """What has been scored so far."""
@@ -368,8 +388,7 @@ class Trial:
                 self._follow(part, pair)
             except WorkshopError as error:  # the run was let go, or the workshop has stopped
                 raise _Ended from error
-            self._done += self._cost(part, pair)
-            self._release()
+            self._release(self._cost(part, pair))
         if self._wants_exact(part):
             self._place = f"{title}: scoring the exact GP"
             self._reference("exact", lambda train: exact_predictor(train, go_on=self._wanted), part)
@@ -379,11 +398,12 @@ class Trial:
         run_id, _ = self.workshop.start(
             self._data.take(part.train), pair.spec, self.train, self.owner
         )
-        self._cost_now = self._cost(part, pair)
         with self._lock:
-            self._active = run_id
+            self._active, self._cost_now = run_id, self._cost(part, pair)
             if part is self._parts[0]:
                 self._kept[i] = run_id
+        if not self._playing:  # somebody has stopped it meanwhile, and knew of no run yet
+            self.pause()
 
     def _follow(self, part: Part, pair: _Pair) -> None:
         """Waits for a run to be over and scores it; and a main run that stands still meanwhile."""
@@ -395,10 +415,11 @@ class Trial:
             self._check()
             self.workshop.place(self._active)  # raises where the run is gone
             now, step = self._clock(), run.latest.step if run.latest is not None else 0
-            if step > step_before > 0:
+            idle = now - self._seen > IDLE_SECONDS
+            if step > step_before > 0 and not idle:
                 self._wall += now - before
                 self._worked += self._cost_now * (step - step_before) / max(1, self.train.steps)
-            if step > step_before or not run.playing:
+            if step > step_before or not run.playing or idle:
                 before, step_before = now, step
             if not run.playing and part.fold == 0 and step > scored:
                 scored = step
@@ -409,6 +430,9 @@ class Trial:
             self._failed(f"{self._place}: {run.reason}")
         else:
             self._score(run, part, pair)
+            names = [name for name in (pair.deep, pair.rival) if name]
+            with self._lock:
+                self._complete += [(name, part.fold) for name in names]
 
     def _score(self, run: Run, part: Part, pair: _Pair) -> None:
         snapshot = run.latest
@@ -459,6 +483,8 @@ class Trial:
                     seconds=seconds,
                 )
             self._keep([card])
+            with self._lock:
+                self._complete.append((name, part.fold))
         except (ValueError, ArithmeticError) as error:
             self._failed(f"{self._place} failed: {error}")
         self._phase = before
@@ -471,10 +497,11 @@ class Trial:
                 old = [card for card in self._cards if (card.model, card.fold) not in new]
                 self._cards = [*old, *cards]
 
-    def _release(self) -> None:
-        """Lets a run go, but those of the first part."""
+    def _release(self, cost: float) -> None:
+        """Puts a run down as done, and lets it go, but those of the first part."""
         with self._lock:
             run_id, self._active = self._active, None
+            self._done += cost
             kept = run_id in self._kept.values()
         if run_id is not None and not kept:
             self._drop(run_id)
@@ -536,7 +563,7 @@ class Trial:
         return self.train.steps * sum(each)
 
     def _run(self, run_id: str | None) -> Run | None:
-        """A run of this trial, without watching it; None where it is gone."""
+        """A run of this trial, which to ask for is to watch; None where it is gone."""
         if run_id is None:
             return None
         try:

@@ -9,10 +9,11 @@ from datasets.printed import PRINTED
 from dgp_core import judge
 from dgp_core.data import Dataset
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS
-from dgp_core.live.workshop import WorkshopError
+from dgp_core.live.workshop import MOST_CELLS, WorkshopError
 from dgp_core.model import ModelSpec
 from dgp_core.plain import visible
 from dgp_core.plan import Plan, duration, estimate, plan_for
+from dgp_core.recipe import Prepared
 from dgp_core.train import TrainSpec
 from pages.figures.compare import has_sheet, ladder_figure, sheet, sheet_figure
 from pages.figures.palette import ink_for
@@ -45,13 +46,19 @@ def ink():
     return ink_for(st.context.theme.type)
 
 
-def titles(M: int) -> dict[str, str]:
+def training_rows(N: int, folds: int) -> int:
+    """How many of N rows each model learns from."""
+    return N - -(-N // folds) if folds else int(0.9 * N)
+
+
+def titles(M: int, n_train: int) -> dict[str, str]:
     """What the rows are called."""
+    more = f"{5 * M}" if 5 * M < n_train else f"{n_train} (every row)"
     return {
         "linear": "Straight line",
         "exact": "Exact GP",
         "sgp": f"SGP, {M} inducing points",
-        "sgp5": f"SGP, {5 * M} inducing points",
+        "sgp5": f"SGP, {more} inducing points",
         **{f"dgp{L}": f"DGP, {L} layers" for L in range(2, 6)},
     }
 
@@ -66,10 +73,16 @@ def specs(plan: Plan, M: int, n_train: int) -> dict[str, ModelSpec]:
     }
 
 
+def downloaded() -> list[str]:
+    """Sets of the paper that were fetched to this machine before, and are no pictures."""
+    entries = [catalogue.entry(name) for name in catalogue.cached()]
+    return [e.name for e in entries if e.N and e.N * (e.D + 1) <= MOST_CELLS and not e.image]
+
+
 def choose_data() -> tuple[str, Dataset] | None:
     """A set of the lab, or what this session brought to "Your data"."""
     own = memory().prepared
-    names = [*([OWN] if own is not None else []), *DATA]
+    names = [*([OWN] if own is not None else []), *DATA, *downloaded()]
 
     def title(name: str) -> str:
         if name == OWN and own is not None:
@@ -128,7 +141,8 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
                 "Inducing points",
                 offered_M,
                 key=held("compare_inducing", proposed_M, offered_M),
-                help="M of every sparse model; “5 M” has five times as many.",
+                help="M of every sparse model; one SGP has five times as many, or one for every "
+                "row where rows are fewer.",
             )
             if len(offered_M) > 1
             else offered_M[0]
@@ -159,8 +173,8 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
         seed = st.number_input(
             "Seed", 0, 9999, key=held("compare_seed", 0), help="Of splits, starts and minibatches."
         )
-    n_train = int(0.9 * N) if not folds else N - -(-N // folds)
-    named = titles(M)
+    n_train = training_rows(N, folds)
+    named = titles(M, n_train)
     offered_models = [
         model
         for model in named
@@ -188,7 +202,7 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
     )
     with st.container(horizontal=True, vertical_alignment="center", key="contest_bar"):
         st.button(
-            "Train them" if not same else "Train what is new",
+            "Train them" if not same else "Train what is missing",
             type="primary",
             icon=":material/play_arrow:",
             key="train_contest",
@@ -200,6 +214,13 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
             st.caption(f"It takes {duration(seconds)}, and some seconds a model to compile.")
         elif not new and models:
             st.caption("Every row below is trained, or on its way.")
+    if contest is not None and same and (lost := contest.lost() & new):
+        st.info(
+            ", ".join(named[m] for m in named if m in lost)
+            + ": failed, or let go since nobody watched for half an hour. The button trains what "
+            "is missing again.",
+            icon=":material/history:",
+        )
     if refused := st.session_state.get("contest_refused"):
         st.error(safe(refused), icon=":material/error:")
     if contest is not None and not same:
@@ -214,13 +235,13 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
 
 def progress(contest: Contest) -> None:
     """How far the trials are; looked at now and then as long as they are not over."""
-    before = (contest.over, len(contest.cards()))
+    before = (contest.over, contest.cards())
 
     @st.fragment(run_every=None if contest.over else PATIENCE)
     def look() -> None:
         for trial in contest.trials:
             trial.watch()
-        if (contest.over, len(contest.cards())) != before:
+        if (contest.over, contest.cards()) != before:
             st.rerun()
         for trial in contest.trials:
             if trial.status in ("training", "scoring", "paused"):
@@ -281,8 +302,8 @@ def score_table(contest: Contest, models: list[str], named: dict[str, str]) -> N
         f"± is a standard error {over}; arrows say which way is better. Times are of this machine, "
         "each model by itself."
         + (
-            " The paper's numbers (Salimbeni and Deisenroth 2017) are means over 20 splits of "
-            "their own recipe."
+            " The paper's numbers (Salimbeni and Deisenroth 2017) are means over 20 splits with "
+            "100 inducing points and their own recipe; “–” is a number that is not at hand here."
             if printed
             else ""
         )
@@ -299,7 +320,11 @@ def score_table(contest: Contest, models: list[str], named: dict[str, str]) -> N
         "log-likelihood, nats a row →",
         ink(),
     )
-    stage.figure(figure, "Held-out log-likelihood of every model.", "contest_ladder")
+    alt = (
+        "Held-out log-likelihood of every model with its standard error; the best is "
+        f"{named[best]}."
+    )
+    stage.figure(figure, alt, "contest_ladder")
 
 
 def _time(seconds: float | None) -> str:
@@ -360,21 +385,27 @@ def pictures(contest: Contest, models: list[str], named: dict[str, str]) -> None
                 if figure is None:
                     st.caption("Its picture is gone with its run: train again to see it.")
                 else:
-                    stage.figure(figure, f"{named[model]}: its prediction.", f"contest_{model}")
+                    what = "its prediction over the inputs, with the rows"
+                    if not has_sheet(data):
+                        what = "what it predicted of held-out rows, over what was observed"
+                    stage.figure(figure, f"{named[model]}: {what}.", f"contest_{model}")
 
 
 def _picture(contest: Contest, model: str, cards: list) -> dict | None:
     data = contest.dataset
     if not has_sheet(data):
+        if isinstance(contest.by[0], Prepared):
+            cards = [replace(card, rows=contest.by[0].rows[card.rows]) for card in cards]
         card = together(cards, model)
         return None if card is None else agreement_figure(card, data.output_names[0], ink(), 250)
-    if model not in contest.made:
+    card = next(card for card in cards if card.model == model)
+    if model not in contest.made or contest.made[model][0] is not card:
         predictor = _predictor(contest, model)
         if predictor is None:
             return None
         with st.spinner("Drawing …"):
-            contest.made[model] = sheet(predictor, data)
-    return sheet_figure(contest.made[model], data, model, ink())
+            contest.made[model] = (card, sheet(predictor, data))
+    return sheet_figure(contest.made[model][1], data, model, ink())
 
 
 def _predictor(contest: Contest, model: str):
@@ -403,7 +434,7 @@ with in_words("This comparison could not be shown. Choose another data set, or t
     if chosen is not None:
         contest, models, M = controls(*chosen)
         if contest is not None:
-            named = titles(contest.by[1])
+            named = titles(contest.by[1], training_rows(len(contest.dataset), contest.folds))
             progress(contest)
             score_table(contest, models, named)
             pictures(contest, models, named)

@@ -1,5 +1,7 @@
 """Your data: from a file on your desk to a model that you can trust and take home."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 
@@ -8,6 +10,7 @@ import streamlit as st
 
 from dgp_core import explain, judge
 from dgp_core.archive import Archive
+from dgp_core.live.trial import EXACT_ROWS
 from dgp_core.outcome import Outcome
 from dgp_core.plain import visible
 from dgp_core.plan import Plan, duration, estimate_plan
@@ -84,7 +87,7 @@ def _rows_picture(prepared: Prepared) -> None:
     st.markdown("**What there is to learn from.** " + _shape(prepared))
     picture["layout"] |= {"height": 260, "margin": {"l": 50, "r": 10, "t": 10, "b": 45}}
     picture["layout"]["font"]["size"] = 12
-    stage.figure(picture, "The rows of these data.", "your_rows")
+    stage.figure(picture, f"{_shape(prepared)} A picture of the rows.", "your_rows")
 
 
 def _shape(prepared: Prepared) -> str:
@@ -116,17 +119,25 @@ def fit(prepared: Prepared) -> None:
         )
         st.code(_command(plan), language="bash")
         return
+    n_train = int((1 - desk.HELD_OUT) * len(prepared.dataset))
+    held_out = len(prepared.dataset) - n_train
+    rows = "1 row" if held_out == 1 else f"{held_out:,} rows"
     judged = (
         f"{folds} folds, so that every row is predicted once by models that have not seen it"
         if folds
-        else f"one row in ten, which the models do not see ({len(prepared.dataset) // 10:,} rows)"
+        else f"one row in ten, which the models do not see ({rows})"
     )
+    exact = prepared.dataset.task == "regression" and n_train <= EXACT_ROWS
     words.markdown(
         f"**The plan.** {plan.sentence} Beside it train its single-layer rival, the straight line"
-        + (" and, if rows are few, the exact GP" if prepared.dataset.task == "regression" else "")
-        + f". They are judged by {judged}. **It takes {duration(estimate_plan(plan, folds))}** on "
-        "this machine as it is now."
+        + (" and the exact GP" if exact else "")
+        + f". They are judged by {judged}. **Training takes "
+        f"{duration(estimate_plan(plan, folds))}** on this machine as it is now; scoring"
+        + (" and the exact GP come" if exact else " comes")
+        + " on top."
     )
+    if plan.why:
+        words.caption(plan.why)
     with st.container(horizontal=True, key="fit_bar"):
         st.button(
             "Fit" if kept.fitted is None else "Fit again",
@@ -163,18 +174,20 @@ def _command(plan: Plan) -> str:
 
 def progress(fitted: Fitted) -> None:
     """How far the trial is; looked at now and then as long as it is not over."""
-    trial, before = fitted.trial, (fitted.over, len(fitted.scored()))
+    trial, before = fitted.trial, (fitted.over, fitted.scored())
 
     @st.fragment(run_every=None if fitted.over else PATIENCE)
     def look() -> None:
         trial.watch()
         status = trial.status
-        if (fitted.over, len(fitted.scored())) != before:
+        fitted.keep()
+        if (fitted.over, fitted.scored()) != before:
             st.rerun()
         if status == "closed":
+            left = "What it had scored is still here" if before[1] else "Nothing was scored yet"
             st.info(
-                "This fit was let go, since nobody watched it for half an hour: its scores and "
-                "models are still here, its live pictures are not.",
+                "This fit was let go before its end: nobody watched it for half an hour, or "
+                f"another was begun. {left}; “Fit again” begins anew.",
                 icon=":material/history:",
             )
             return
@@ -217,8 +230,8 @@ def progress(fitted: Fitted) -> None:
 
 def surer(fitted: Fitted) -> None:
     """Folds after all, once the main fit is over."""
-    fitted.trial.cross_validate(5)
-    fitted.folds = 5
+    fitted.folds = min(5, len(fitted.prepared.dataset))
+    fitted.trial.cross_validate(fitted.folds)
 
 
 def pictures(fitted: Fitted) -> None:
@@ -265,6 +278,8 @@ def judge_fit(fitted: Fitted) -> None:
     st.caption(judge.RULE)
     with st.container(key="scores"):
         st.markdown(score_table(judge.table(cards)))
+    if unit := _log_unit(fitted):
+        st.caption(unit)
     _what_scores_mean(fitted)
     models = [model for model in MODELS if model in {card.model for card in cards}]
     best = models[0] if verdict.word in ("deep", "too_few") or "single" not in models else "single"
@@ -275,9 +290,14 @@ def judge_fit(fitted: Fitted) -> None:
         key=held("judged", best, models),
         required=True,
     )
-    card = together(cards, model or best)
+    card = together(_in_file(fitted, cards), model or best)
     assert card is not None
     _closer(fitted, card)
+
+
+def _in_file(fitted: Fitted, cards: Sequence[judge.Card]) -> list[judge.Card]:
+    """Cards whose rows are those of the file, as a person counts them there."""
+    return [replace(card, rows=fitted.prepared.rows[card.rows]) for card in cards]
 
 
 def score_table(scored) -> str:
@@ -295,6 +315,18 @@ def score_table(scored) -> str:
     return "\n".join(lines)
 
 
+def _log_unit(fitted: Fitted) -> str:
+    """In which unit the scores are, where the model learns a logarithm."""
+    recipe = fitted.prepared.recipe
+    if "log" not in recipe.transforms:
+        return ""
+    y = safe(recipe.targets[0].column)
+    return (
+        f"Log-likelihood, RMSE and CRPS are of the natural logarithm of {y}, which is what the "
+        f"models learn: an RMSE of 0.1 is a typical error of about 10 % of {y}."
+    )
+
+
 def _what_scores_mean(fitted: Fitted) -> None:
     data = fitted.prepared.dataset
     line = {"counts": "Poisson regression"}.get(data.task, "logistic regression")
@@ -309,49 +341,54 @@ def _what_scores_mean(fitted: Fitted) -> None:
                 f"The straight line is {straight}. ± is a standard error."
             )
         else:
-            unit = (
-                " They are of the logarithm." if "log" in fitted.prepared.recipe.transforms else ""
-            )
             st.markdown(
                 "**Log-likelihood:** the logarithm of the density that was given to what came; "
                 "higher is better, and being sure and wrong costs most. **RMSE:** the typical "
                 f"error of the mean, in {safe(data.output_names[0])}'s unit. **CRPS:** the same "
                 "idea for the whole distribution. **Inside 90 %:** how often an interval that "
                 "should hold 90 % did; near 90 % is honest. "
-                f"The straight line is {straight}. ± is a standard error.{unit}"
+                f"The straight line is {straight}. ± is a standard error."
             )
 
 
-def _closer(fitted: Fitted, card) -> None:
-    y, look = fitted.prepared.dataset.output_names[0], ink()
+def _closer(fitted: Fitted, card: judge.Card) -> None:
+    y, look, model = fitted.prepared.dataset.output_names[0], ink(), MODELS[card.model]
     if card.forecast.probabilities is not None:
         left, right = st.columns(2, gap="medium")
         with left:
             st.markdown("**Is it honest?** On the diagonal, probabilities mean what they say.")
-            stage.figure(calibration_figure(card, look), "Calibration.", "your_calibration")
+            alt = (
+                f"{model}: how often held-out rows came true, over the probability that was given "
+                "to them; on the diagonal it is honest."
+            )
+            stage.figure(calibration_figure(card, look), alt, "your_calibration")
         with right:
             st.markdown("**What is taken for what?** Rows of each class, by the likeliest.")
-            stage.figure(agreement_figure(card, y, look), "Confusions.", "your_agreement")
+            alt = f"{model}: held-out rows of each class, by the class that was likeliest."
+            stage.figure(agreement_figure(card, y, look), alt, "your_agreement")
     else:
         left, middle, right = st.columns(3, gap="medium")
         with left:
             st.markdown("**Is it honest?** Flat is; a bowl says too sure, a hump too unsure.")
-            stage.figure(calibration_figure(card, look), "Calibration.", "your_calibration")
+            alt = (
+                f"{model}: shares of held-out rows by the quantile of their prediction at which "
+                "they fell, ten bars; level bars are honest."
+            )
+            stage.figure(calibration_figure(card, look), alt, "your_calibration")
         with middle:
             st.markdown("**How close is it?** On the line, the mean was right.")
-            stage.figure(
-                agreement_figure(card, y, look), "Predicted against observed.", "your_agreement"
-            )
+            alt = f"{model}: predicted {visible(y)} over observed, held-out rows with 90 % bars."
+            stage.figure(agreement_figure(card, y, look), alt, "your_agreement")
         with right:
             st.markdown("**What is left over?** No pattern should be.")
-            stage.figure(residual_figure(card, y, look), "Residuals.", "your_residuals")
+            alt = f"{model}: residuals of held-out rows in their own deviations, over predictions."
+            stage.figure(residual_figure(card, y, look), alt, "your_residuals")
     worst = judge.worst_rows(card, 10)
     st.markdown(
         f"**The {len(worst)} held-out rows that surprised it most.** Look here for slips in the "
         "file, or for what no column says."
     )
-    rows = np.array([one.row for one in worst])
-    in_file = fitted.prepared.rows[rows]
+    in_file = np.array([one.row for one in worst])
     st.dataframe(
         {
             "row": (in_file + 1).tolist(),
@@ -378,7 +415,7 @@ def understand(fitted: Fitted, live: bool) -> None:
     which = _which(fitted, "explained", "Explain")
     record = fitted.archive("rival" if which == "single" else "deep")
     if record is None:
-        st.markdown("The model is still learning: wait for it, or stop it, to look inside.")
+        st.markdown(_no_model(fitted, "look inside"))
         return
     kept, data = memory(), fitted.prepared.dataset
     held_out = data.take(fitted.trial.held_rows)
@@ -409,11 +446,19 @@ def understand(fitted: Fitted, live: bool) -> None:
             "**Which inputs matter?** Each is shuffled among held-out rows, and the bars show what "
             "that costs. Two inputs that say the same hide each other."
         )
-        stage.figure(importance_figure(found, ink()), "Importance of inputs.", "your_importance")
+        alt = (
+            f"What held-out rows lose as an input is shuffled; {visible(found[0].name)} costs most."
+        )
+        stage.figure(importance_figure(found, ink()), alt, "your_importance")
+        if len(held_out) < judge.FEWEST_ROWS:
+            st.caption(
+                f"Only {len(held_out)} rows are held out, so the order of these bars may be "
+                "chance: bring more rows to be sure."
+            )
     with right:
         st.markdown("**By layer.** " + explain.RELEVANCE_MEANS)
         for one in relevances:
-            alt = f"Relevance in layer {one.layer}."
+            alt = f"Layer {one.layer}: one over the lengthscale along each of its inputs, as bars."
             stage.figure(relevance_figure(one, ink()), alt, f"your_relevance_{one.layer}")
     by_name = {group.name: group for group in groups}
     _responses(fitted, record, by_name, [one.name for one in found])
@@ -421,6 +466,15 @@ def understand(fitted: Fitted, live: bool) -> None:
         _map(fitted, record, by_name, [one.name for one in found])
     if live:
         _layers(fitted)
+
+
+def _no_model(fitted: Fitted, wish: str) -> str:
+    """Why there is no model yet, or none any more."""
+    if fitted.learning or not fitted.over:
+        return f"The model is still learning: wait for it, or stop it, to {wish}."
+    if fitted.trial.status == "failed":
+        return "There is no model: its training failed, as is said above."
+    return f"The model was let go, since nobody watched it for half an hour: fit again to {wish}."
 
 
 def _responses(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> None:
@@ -446,7 +500,9 @@ def _responses(fitted: Fitted, record: Archive, groups: dict, order: list[str]) 
         ):
             with column:
                 figure = response_figure(answers[name], data.output_names[0], data.classes, ink())
-                stage.figure(figure, "The response to one input.", f"your_response_{name}")
+                y = visible(data.output_names[0])
+                alt = f"How the prediction of {y} changes as {visible(name)} goes over its range."
+                stage.figure(figure, alt, f"your_response_{name}")
 
 
 def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> None:
@@ -491,7 +547,8 @@ def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> Non
     if shade == "doubt":
         what = f"deviation of {name}"
     figure = two_inputs_figure(found, what, shade == "doubt", ink())
-    stage.figure(figure, "The response to two inputs.", "your_map")
+    alt = f"A map of the {visible(what)}, over {visible(x)} across and {visible(y)} up."
+    stage.figure(figure, alt, "your_map")
 
 
 def _layers(fitted: Fitted) -> None:
@@ -510,14 +567,18 @@ def _layers(fitted: Fitted) -> None:
 # 5. Use.
 
 
+def judged(fitted: Fitted) -> str:
+    """The verdict's word; nothing while there is none."""
+    cards = fitted.scored()
+    return judge.verdict(cards).word if {"deep", "single"} & {card.model for card in cards} else ""
+
+
 def _which(fitted: Fitted, name: str, label: str) -> str:
     """The deep model or the single layer; at first, the one that the verdict speaks for."""
-    if fitted.plan.model.layers == 1:
+    word = judged(fitted)
+    if fitted.plan.model.layers == 1 or not word:
         return "deep"
-    cards = fitted.scored()
-    if not {"deep", "single"} & {card.model for card in cards}:
-        return "deep"
-    first = "deep" if judge.verdict(cards).word in ("deep", "too_few") else "single"
+    first = "deep" if word in ("deep", "too_few") else "single"
     options = ["deep", "single"]
     chosen = st.segmented_control(
         label,
@@ -548,10 +609,15 @@ def use(fitted: Fitted | None) -> None:
         which = _which(fitted, "used", "Which model?")
         record = fitted.archive("rival" if which == "single" else "deep")
         if record is None:
-            st.markdown(
-                "The model is still learning: wait for it, or stop it, to use it as it stands."
-            )
+            st.markdown(_no_model(fitted, "use it as it stands"))
             return
+        if judged(fitted) == "linear":
+            st.info(
+                "The verdict is for the straight line, and what follows are GPs, which do no "
+                "better here. A straight line needs no file of ours: any spreadsheet fits one, and "
+                "so does the script below, under the name “linear”.",
+                icon=":material/straighten:",
+            )
     else:
         assert kept.opened is not None
         which, record = "deep", kept.opened[1]
@@ -598,9 +664,8 @@ def predict_values(record: Archive, outcome: Outcome) -> None:
     if recipe.classes:
         p = np.array([said[f"{target} = {c}"] for c in recipe.classes])
         st.markdown(f"**{safe(target)}: {safe(said[f'{target} predicted'])}**, with {p.max():.1%}.")
-        stage.figure(
-            probability_figure(recipe.classes, p, ink()), "Class probabilities.", "your_one"
-        )
+        alt = f"The probability of each class of {visible(target)} for this row, as bars."
+        stage.figure(probability_figure(recipe.classes, p, ink()), alt, "your_one")
         return
     own = {name.removeprefix(f"{target} "): float(v) for name, v in said.items()}
     middle = own["mean"] if np.isfinite(own["mean"]) else own["50%"]
@@ -608,7 +673,11 @@ def predict_values(record: Archive, outcome: Outcome) -> None:
         f"**{safe(target)}: {_number(middle)}**, and with 90 % between {_number(own['5%'])} and "
         f"{_number(own['95%'])}."
     )
-    stage.figure(interval_figure(own, target, ink()), "One row's prediction.", "your_one")
+    alt = (
+        f"{visible(target)} for this row: mean {_number(middle)}, and the middle 50, 90 and 95 % "
+        "of what may be observed."
+    )
+    stage.figure(interval_figure(own, target, ink()), alt, "your_one")
 
 
 def _number(value: float) -> str:
@@ -635,8 +704,10 @@ def _value(group, column, scaler) -> float:
         unit = UNITS[column.unit]
         days = [(origin + np.timedelta64(int(v * unit), "us")).astype("M8[D]").item()
                 for v in (low, mean, high)]  # fmt: skip
+        key = held(name, days[1])
+        st.session_state[key] = min(max(st.session_state[key], days[0]), days[2])
         day: date = st.date_input(
-            safe(column.column), key=held(name, days[1]), min_value=days[0], max_value=days[2]
+            safe(column.column), key=key, min_value=days[0], max_value=days[2]
         )
         return float(column.since_origin(np.array([np.datetime64(day, "us")]))[0])
     step = float(f"{sd / 20:.1g}") or 1.0
@@ -669,6 +740,14 @@ def predict_file(record: Archive, outcome: Outcome) -> None:
     if kept.second is None:
         return
     table = kept.second
+    if table.rows * len(table.cells) > desk.MOST_PREDICTED_CELLS:
+        st.info(
+            f"{table.rows:,} rows of {len(table.cells)} columns are more than this page writes. "
+            "With the model's file, which is below, a terminal does it:",
+            icon=":material/terminal:",
+        )
+        st.code(desk.predict_command(table), language="bash")
+        return
     try:
         with st.spinner(f"{table.rows:,} rows are predicted …", show_time=True):
             content = once(
@@ -753,12 +832,12 @@ def _script(fitted: Fitted, record: Archive) -> str:
 
 def _report(fitted: Fitted, record: Archive, code: str, made: dict) -> bytes:
     """Everything in one file; runs when it is asked for, apart from the page's script."""
-    cards = fitted.scored()
+    cards = _in_file(fitted, fitted.scored())
     asked = made.get("importance", (None, ()))
     importance = asked[1] if asked[0] is record else ()
     answers = made.get("responses", (None, {}))
     responses = list(answers[1].values()) if answers[0] is record else []
-    about = [*fitted.prepared.report, fitted.plan.sentence]
+    about = [*fitted.prepared.report, fitted.plan.sentence, *filter(None, [_log_unit(fitted)])]
     return fit_report(
         fitted.brought.read.name,
         about,

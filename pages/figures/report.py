@@ -146,6 +146,22 @@ def fit_report(
     ]
     if card is not None:
         parts.append(Part(f"Is it honest? ({MODELS[best]})", pictures=_honesty(card, y_name)))
+        worst = judge.worst_rows(card, 10)
+        parts.append(
+            Part(
+                "The held-out rows that surprised it most",
+                ["Look here for slips in the file, or for what no column says."],
+                ["row of the file", "log-likelihood, nats", "seen and predicted"],
+                [
+                    [
+                        f"{one.row + 1:,}",
+                        f"{one.log_likelihood:.2f}".replace("-", "−"),
+                        one.surprise,
+                    ]
+                    for one in worst
+                ],
+            )
+        )
     if importance:
         shown = [
             Picture(

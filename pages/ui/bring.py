@@ -8,7 +8,7 @@ from datasets.catalogue import entry
 from dgp_core.live.trial import FEWEST_FOLDS, MOST_FOLD_CELLS, MOST_FOLDS
 from dgp_core.plain import visible
 from dgp_core.plan import Plan, estimate_plan, plan_for
-from dgp_core.table import Prepared, TableError
+from dgp_core.table import Prepared, TableError, possible_targets
 from pages.ui import desk
 from pages.ui.desk import held, memory, once, safe
 
@@ -36,6 +36,8 @@ TRANSFORMS = {"none": "As it is", "log": "Its logarithm"}
 KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic")
 LONG_SECONDS = 300.0
 """Folds that would take longer are not proposed: they can be added once the main fit is over."""
+PASTED = "pasted.csv"
+"""What a pasted table is called, in a command and in a script."""
 STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 
 
@@ -48,7 +50,8 @@ def uploaded() -> None:
 
 
 def pasted() -> None:
-    desk.take(st.session_state.your_pasted.encode(), "pasted.csv")
+    memory().pasted = st.session_state.your_pasted.encode()
+    desk.take(memory().pasted, PASTED)
 
 
 def model_uploaded() -> None:
@@ -79,6 +82,13 @@ def bring_data() -> None:
             help="Names in the first row help, but are not needed. Missing cells, dates, decimal "
             "commas and words are understood; what was made of them is shown below.",
         )
+        most = st.get_option("server.maxUploadSize")
+        with st.expander(f"A file of more than {most:,} MB?", icon=":material/terminal:"):
+            st.markdown(
+                "It does not fit through the browser. In a terminal there is no limit; this reads "
+                "it where it is, proposes the rest by its rows, and makes a model that opens here:"
+            )
+            st.code(desk.unknown_command("YOUR_FILE.csv"), language="bash")
     elif origin == "paste":
         st.text_area(
             "A table with its header, as you copy it from a spreadsheet",
@@ -86,7 +96,19 @@ def bring_data() -> None:
             height=160,
             placeholder="height\tweight\n171\t64\n183\t80",
         )
-        st.button("Read it", on_click=pasted, key="read_pasted", icon=":material/table_rows:")
+        with st.container(horizontal=True, key="paste_bar"):
+            st.button("Read it", on_click=pasted, key="read_pasted", icon=":material/table_rows:")
+            if kept.brought is not None and kept.brought.file == PASTED:
+                st.download_button(
+                    f"Keep it as {PASTED}",
+                    kept.pasted,
+                    file_name=PASTED,
+                    mime="text/csv",
+                    icon=":material/download:",
+                    key="download_pasted",
+                    on_click="ignore",
+                    help="The command and the script of the steps below look for this file.",
+                )
     elif origin == "lab":
         name = st.selectbox(
             "A real table that comes with this lab",
@@ -119,10 +141,9 @@ def bring_data() -> None:
             )
     if kept.refused and origin != "model":
         st.error(safe(kept.refused), icon=":material/error:")
-        if kept.too_large is not None:
-            assert kept.too_large.target is not None
+        if kept.too_large:
             st.markdown("Where there is a terminal, this trains on the whole file:")
-            st.code(desk.command(kept.too_large, kept.too_large.target), language="bash")
+            st.code(kept.too_large, language="bash")
         if kept.brought is not None:
             st.caption("What you brought before is still below.")
 
@@ -138,13 +159,18 @@ def chosen_row() -> None:
 def decided(column: str) -> None:
     """Another kind for a column; the control goes back where it cannot be."""
     kept = memory()
-    order = st.session_state.get("your_day_first")
-    kept.unfit = desk.decide(
+    assert kept.brought is not None
+    order = st.session_state.get(f"your_day_first {column}")
+    before = kept.brought.decided
+    kept.undecided = desk.decide(
         column,
         st.session_state[f"your_kind {column}"],
         {"day": True, "month": False}.get(order) if order else None,
     )
-    assert kept.brought is not None
+    if kept.brought.decided is not before:
+        desk.forget("missing", f"day_first {column}")
+        if column == kept.held.get("target"):
+            desk.forget("task", "transform")
     desk.say(f"kind {column}", kept.brought.decided[column].kind)
 
 
@@ -211,13 +237,13 @@ def decide_columns() -> None:
                 "1/2/2024 is",
                 ["day", "month"],
                 format_func={"day": "1 February", "month": "2 January"}.__getitem__,
-                key=held("day_first", "day" if table[name].day_first else "month"),
+                key=held(f"day_first {name}", "day" if table[name].day_first else "month"),
                 on_change=decided,
                 args=(name,),
                 width=160,
             )
-    if kept.unfit:
-        st.warning(safe(kept.unfit), icon=":material/warning:")
+    if kept.undecided:
+        st.warning(safe(kept.undecided), icon=":material/warning:")
     with st.expander(f"The first {min(desk.SHOWN_ROWS, table.rows)} rows"):
         st.dataframe(
             once("rows", kept.brought.read, lambda: desk.row_table(table, slice(desk.SHOWN_ROWS))),
@@ -234,7 +260,7 @@ def choose_target() -> Prepared | None:
     kept = memory()
     assert kept.brought is not None
     table = kept.brought.decided
-    names = [column.name for column in table.columns if column.kind != "dropped"]
+    names = once("targets", table, lambda: possible_targets(table))
     st.subheader("What shall be predicted?", anchor=False)
     try:
         if not names:
@@ -248,6 +274,8 @@ def choose_target() -> Prepared | None:
                 key=held("target", first, names),
                 on_change=desk.forget,
                 args=("task", "transform"),
+                help="Words of up to 100 levels can be predicted as classes, though more than 20 "
+                "are too many for an input.",
                 format_func=visible,
             )
         known = kept.brought.task if target == kept.brought.target else None
@@ -353,9 +381,8 @@ def chosen_plan(prepared: Prepared) -> tuple[Plan, int]:
             seed = st.number_input(
                 "Seed", 0, 9999, key=held("seed", 0), help="Another seed splits the rows otherwise."
             )
-    plan = replace(
-        plan,
-        model=replace(plan.model, layers=layers, inducing=int(inducing), kernels=kernel),
-        train=replace(plan.train, steps=steps, seed=int(seed), ramp_steps=min(100, steps // 5)),
-    )
-    return plan, int(folds)
+    model = replace(plan.model, layers=layers, inducing=int(inducing), kernels=kernel)
+    train = replace(plan.train, steps=steps, seed=int(seed), ramp_steps=min(100, steps // 5))
+    own = model == plan.model and train.steps == plan.train.steps
+    changed = replace(plan, model=model, train=train, why=plan.why if own else "")
+    return changed, int(folds)

@@ -6,8 +6,9 @@ that is not shown: `held` brings back what they said.
 
 import io
 import shlex
+import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,19 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from datasets.shipped import FILES, SHIPPED
 from dgp_core import archive
-from dgp_core.archive import Archive, ArchiveError
+from dgp_core.archive import Archive, ArchiveError, Source
 from dgp_core.data import Dataset
 from dgp_core.judge import Card
-from dgp_core.live.keep import Which, archive_of
+from dgp_core.live.keep import Which, archive_of, source_of
 from dgp_core.live.run import Run
 from dgp_core.live.trial import Trial
 from dgp_core.live.workshop import MOST_CELLS, Workshop, WorkshopError
 from dgp_core.model import ModelSpec
 from dgp_core.outcome import Outcome
-from dgp_core.plain import export_csv, plain, visible
+from dgp_core.plain import plain, visible
 from dgp_core.plan import Plan
 from dgp_core.reading import WAY_ON
+from dgp_core.script import decisions
 from dgp_core.table import (
     Kind,
     Limits,
@@ -51,6 +53,10 @@ HELD_OUT = 0.1
 """The share of rows that the main fit does not see."""
 HEAD_BYTES = 1 << 20
 """Of a file that is too large: enough to know its columns."""
+OF_A_COLUMN = ("kind ", "day_first ", "at ")
+"""How the names of controls begin that belong to a column of the file."""
+MOST_PREDICTED_CELLS = 20_000_000
+"""Cells of a second file up to which its predictions are put beside it here."""
 SHOWN_ROWS = 8
 SKETCHED_ROWS = 20_000
 BARS = 14
@@ -81,8 +87,10 @@ class Fitted:
     plan: Plan
     folds: int
     cards: tuple[Card, ...] = ()
-    archives: dict[str, Archive] = field(default_factory=dict)
+    archives: dict[Which, Archive] = field(default_factory=dict)
     """The models as they stand, by which: deep or rival."""
+    source: Source | None = None
+    """Which rows they learnt from; it takes a while to know."""
 
     @property
     def over(self) -> bool:
@@ -102,23 +110,28 @@ class Fitted:
         except WorkshopError:
             return None
 
-    def archive(self, which: Which) -> Archive | None:
-        """A model of the main run as it stands, or as it last stood; None while it learns."""
+    @property
+    def learning(self) -> bool:
+        """Whether the main run is there, and goes on."""
         run = self.run()
-        if run is not None and run.playing and run.status not in ("finished", "failed"):
-            return None
-        if run is not None and run.latest is not None and run.latest.step > 0:
+        return run is not None and run.playing and run.status not in ("finished", "failed")
+
+    def keep(self) -> None:
+        """Puts both models of the main run down as they stand: they outlive it."""
+        run = self.run()
+        if self.learning or run is None or run.latest is None or run.latest.step == 0:
+            return
+        if self.source is None:
+            self.source = source_of(self.prepared.dataset, HELD_OUT, self.plan.train.seed)
+        for which in ("deep", "rival") if self.plan.model.layers > 1 else ("deep",):
             known = self.archives.get(which)
             if known is None or known.progress.steps != run.latest.step:
-                self.archives[which] = archive_of(
-                    run,
-                    which,
-                    self.prepared.recipe,
-                    self.prepared.dataset,
-                    HELD_OUT,
-                    self.plan.train.seed,
-                )
-        return self.archives.get(which)
+                self.archives[which] = archive_of(run, which, self.prepared.recipe, self.source)
+
+    def archive(self, which: Which) -> Archive | None:
+        """A model of the main run as it stands, or as it last stood; None while it learns."""
+        self.keep()
+        return None if self.learning else self.archives.get(which)
 
 
 @dataclass(eq=False)
@@ -133,8 +146,12 @@ class Memory:
     """What it was made from, so that it is made once."""
     refused: str = ""
     """Why the last file could not be taken."""
-    too_large: Brought | None = None
-    """The head of a file that is too large for here."""
+    too_large: str = ""
+    """What to type where the last file is too large for here."""
+    pasted: bytes = b""
+    """The last table that was pasted, as a file."""
+    undecided: str = ""
+    """Why a column could not be what was last wished."""
     fitted: Fitted | None = None
     unfit: str = ""
     """Why the last fit could not be started."""
@@ -201,7 +218,7 @@ def forget(*names: str) -> None:
 def take(source: Any, name: str, target: str | None = None, task: str | None = None) -> None:
     """Reads a table; where it cannot be read, what was there stays, and a sentence says why."""
     kept = memory()
-    kept.refused, kept.too_large = "", None
+    kept.refused = kept.too_large = ""
     try:
         table = read_table(source, name, LIMITS)
         if target is None:
@@ -209,12 +226,14 @@ def take(source: Any, name: str, target: str | None = None, task: str | None = N
     except TableError as error:
         kept.refused = str(error)
         if WAY_ON in kept.refused:
-            kept.too_large = _head(source, name)
+            kept.too_large = _command_by_head(source, name)
         return
     kept.brought = Brought(table, table, name, target, task)
     kept.prepared, kept.prepared_by = None, ()
-    forget("target", "task", "missing", "transform", "column", "kind", "day_first")
+    kept.unfit = kept.undecided = ""
+    forget("target", "task", "missing", "transform", "column")
     forget("layers", "inducing", "steps", "folds", "seed", "kernel")
+    forget(*(name for name in kept.held if name.startswith(OF_A_COLUMN)))
 
 
 def take_set(name: str) -> None:
@@ -232,15 +251,29 @@ def take_set(name: str) -> None:
         memory().brought = Brought(brought.read, table, file, shipped.output, shipped.task)
 
 
-def _head(source: Any, name: str) -> Brought | None:
-    """The first rows of a file that is too large, to know its columns by."""
+def _command_by_head(source: Any, name: str) -> str:
+    """What to type for a file that is too large, filled in by its first rows.
+
+    Of Parquet they cannot be read alone: there, the target's name is left to be filled in.
+    """
     try:
         source.seek(0)
         head = source.read(HEAD_BYTES)
+        if head.startswith(b"\x1f\x8b"):
+            head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
         table = read_table(head[: head.rfind(b"\n") + 1], name, None)
-        return Brought(table, table, name, propose_target(table).value)
-    except (TableError, AttributeError, ValueError):
-        return None
+        return command(Brought(table, table, name), propose_target(table).value)
+    except (TableError, AttributeError, ValueError, zlib.error):
+        return unknown_command(name)
+
+
+def unknown_command(name: str) -> str:
+    """The command for a file of which nothing but its name is known."""
+    return f"{_program(name)} \\\n  --target=COLUMN \\\n  --out=model.npz"
+
+
+def _program(file: str) -> str:
+    return f"python -m dgp_core fit {shlex.quote(f'./{file}' if file.startswith('-') else file)}"
 
 
 def decide(column: str, kind: Kind, day_first: bool | None) -> str:
@@ -254,14 +287,18 @@ def decide(column: str, kind: Kind, day_first: bool | None) -> str:
         decided = kept.brought.decided.decide(column, kind, day_first)
     except TableError as error:
         return str(error)
-    kept.brought = Brought(
-        kept.brought.read, decided, kept.brought.file, kept.brought.target, kept.brought.task
-    )
+    # What was known of the target is of the kind that it had.
+    task = kept.brought.task if column != kept.brought.target else None
+    kept.brought = replace(kept.brought, decided=decided, task=task)
     return ""
 
 
 def proposed(table: Table, target: str, task: str | None) -> dict[str, tuple[Any, str]]:
     """What is proposed for a target, and why: the task, the transform, and missing cells."""
+    return once("proposed", (table, target, task), lambda: _proposed(table, target, task))
+
+
+def _proposed(table: Table, target: str, task: str | None) -> dict[str, tuple[Any, str]]:
     found = propose_task(table, target)
     missing = propose_missing(table)
     transform = propose_transform(table, target)
@@ -296,6 +333,10 @@ def start(workshop: Workshop, plan: Plan, folds: int) -> None:
     kept = memory()
     assert kept.brought is not None and kept.prepared is not None
     kept.unfit = ""
+    if kept.fitted is not None:  # its rows go before others come
+        kept.fitted.scored()
+        kept.fitted.keep()
+        kept.fitted.trial.close()
     try:
         trial = Trial(
             workshop,
@@ -308,8 +349,6 @@ def start(workshop: Workshop, plan: Plan, folds: int) -> None:
     except (WorkshopError, ValueError) as error:
         kept.unfit = str(error)
         return
-    if kept.fitted is not None:
-        kept.fitted.trial.close()
     kept.fitted = Fitted(trial, kept.prepared, kept.brought, plan, folds)
     forget("judged", "explained", "used", "shown", "map_x", "map_y")
 
@@ -321,11 +360,11 @@ def open_model(file: Any) -> None:
     try:
         record = archive.load(file)
         Outcome(record)
-    except ArchiveError as error:
+    except (ArchiveError, TableError) as error:
         kept.unopened = str(error)
         return
     kept.opened = (visible(file.name, 60), record)
-    forget("used")
+    forget("used", *(name for name in kept.held if name.startswith("at ")))
 
 
 def packed(record: Archive) -> bytes:
@@ -360,15 +399,12 @@ def command(
     train: TrainSpec | None = None,
 ) -> str:
     """What to type to train the same without the screen."""
-    before = {column.name: column.kind for column in brought.read.columns}
-    decisions = [c for c in brought.decided.columns if before[c.name] != c.kind]
-    file = brought.file if not brought.file.startswith("-") else f"./{brought.file}"
     words: list[tuple[str, Any]] = [
         ("target", target),
         ("task", task),
         ("missing", missing),
         ("transform", None if transform in (None, "none") else transform),
-        *(("column", f"{column.name}={column.kind}") for column in decisions),
+        *(("column", decision) for decision in _decisions(brought)),
     ]
     if model is not None and train is not None:
         words += [
@@ -381,7 +417,22 @@ def command(
         ]
     words.append(("out", "model.npz"))
     said = [f"--{name}={shlex.quote(str(value))}" for name, value in words if value is not None]
-    return " \\\n  ".join([f"python -m dgp_core fit {shlex.quote(file)}", *said])
+    return " \\\n  ".join([_program(brought.file), *said])
+
+
+def _decisions(brought: Brought) -> list[str]:
+    """What was decided otherwise than the file itself proposes, as the command line takes it."""
+    first = {None: "", True: ":day", False: ":month"}
+    return [
+        f"{name}={kind}{first[day_first]}"
+        for name, kind, day_first in decisions(brought.read, brought.decided)
+    ]
+
+
+def predict_command(table: Table) -> str:
+    """What to type to predict a file without the screen."""
+    file = f"./{table.name}" if table.name.startswith("-") else table.name
+    return f"python -m dgp_core predict model.npz {shlex.quote(file)} --out=predictions.csv"
 
 
 def row_table(table: Table, rows: slice | np.ndarray) -> dict[str, list]:
@@ -407,7 +458,9 @@ def sketch(cells: Any) -> list[float]:
 
 def predictions_csv(outcome: Outcome, table: Table) -> bytes:
     """A file's own columns, and beside them what the model says of each row."""
-    return export_csv(outcome.beside(table, outcome.recipe.inputs(table)))
+    file = io.BytesIO()
+    file.writelines(outcome.csv([table]))
+    return file.getvalue()
 
 
 def safe(sentence: object) -> str:
@@ -427,13 +480,21 @@ class Contest:
     trials: list[Trial] = field(default_factory=list)
     known: dict[tuple[str, int], Card] = field(default_factory=dict)
     """Cards so far, by model and fold; they outlive their trials."""
-    asked: set[str] = field(default_factory=set)
-    made: dict[str, Any] = field(default_factory=dict)
-    """Pictures' numbers, by model."""
+    made: dict[str, tuple[Card, Any]] = field(default_factory=dict)
+    """Pictures' numbers by model, with the card that they were made beside."""
 
     @property
     def over(self) -> bool:
         return all(trial.status in ("finished", "failed", "closed") for trial in self.trials)
+
+    @property
+    def asked(self) -> set[str]:
+        """Models that are trained or on their way, but not those that failed or were let go."""
+        return {name for trial in self.trials for name in trial.on_its_way()}
+
+    def lost(self) -> set[str]:
+        """Models that were to be trained, and came to nothing."""
+        return {name for trial in self.trials for name in trial.wanted()} - self.asked
 
     def cards(self) -> list[Card]:
         """Everything that has been scored so far."""
@@ -466,7 +527,6 @@ class Contest:
                 rival=None,
             )
         )
-        self.asked |= new
 
     def close(self) -> None:
         for trial in self.trials:

@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 
 from dgp_core import __main__ as program
-from dgp_core import archive
+from dgp_core import archive, outcome
 from dgp_core.__main__ import main
 from dgp_core.archive import Archive
 from dgp_core.data import split
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor, ProgressBar
-from dgp_core.live.keep import archive_of
+from dgp_core.live.keep import archive_of, source_of
 from dgp_core.live.run import Run
 from dgp_core.model import create_model
 from dgp_core.optimise import create_state
 from dgp_core.scores import regression_scores
 from dgp_core.table import read_table
-from dgp_core.train import Progress, Rows, train_chunk
+from dgp_core.train import Progress, Rows, Windows, train_chunk
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -101,13 +101,13 @@ def test_predictions_are_the_estimators_own(folder, model, capsys):
 
 
 def test_long_predictions_are_written_in_parts(folder, model, monkeypatch):
-    monkeypatch.setattr(program, "ROWS_WRITTEN", 7)
+    monkeypatch.setattr(outcome, "ROWS_WRITTEN", 7)
     text = (folder / "rows.csv").read_text().splitlines()
     some, out = folder / "some.csv", folder / "parts.csv"
     # A prediction's name that is taken already gets a number.
     some.write_text("\n".join([text[0].replace(";kind;", ";y mean;"), *text[8:28]]) + "\n")
     assert main(["predict", str(model), str(some), "--out", str(out)]) == 0
-    monkeypatch.setattr(program, "ROWS_WRITTEN", 1000)
+    monkeypatch.setattr(outcome, "ROWS_WRITTEN", 1000)
     assert main(["predict", str(model), str(some), "--out", str(folder / "one.csv")]) == 0
     with out.open(newline="") as file, (folder / "one.csv").open(newline="") as other:
         rows, whole = list(csv.DictReader(file)), list(csv.DictReader(other))
@@ -231,6 +231,7 @@ def test_a_model_of_another_maker_goes_on_once_its_rows_are_named(folder, model,
     assert main(["resume", str(path), "--steps", "45"]) == 2
     assert "name their file" in capsys.readouterr().err
     assert main(["resume", str(path), str(folder / "rows.csv"), "--steps", "45"]) == 0
+    assert "those that were held out before included" in capsys.readouterr().err
     assert archive.load(path).progress.steps == 45
 
 
@@ -247,10 +248,45 @@ def test_what_the_app_saves_goes_on_as_if_begun_here(folder, model, tmp_path):
     while run.wants_turn(0.0) or run.status != "ready":
         run.prepare() if run.status != "ready" else run.advance()
     path = tmp_path / "app.npz"
-    archive.save(path, archive_of(run, "deep", prepared.recipe, prepared.dataset, 0.1, 0))
+    archive.save(
+        path, archive_of(run, "deep", prepared.recipe, source_of(prepared.dataset, 0.1, 0))
+    )
     assert archive.load(path).progress.steps == 15
     assert main(["resume", str(path), str(folder / "rows.csv")]) == 0
     assert_same(archive.load(path), here)
+
+
+def test_many_rows_are_taken_from_where_they_are(folder, model, monkeypatch):
+    record = archive.load(model)
+    rows = program._dataset(read_table(folder / "rows.csv"), program.Outcome(record).recipe)
+    record = replace(record, training=replace(record.training, minibatch=20))
+    assert isinstance(program._supply(record, rows), Rows)
+    monkeypatch.setattr(program, "MOST_COPIED_CELLS", 10)
+    assert isinstance(program._supply(record, rows), Windows)
+
+
+def test_ctrl_c_while_it_scores_says_that_the_model_is_saved(folder, tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "_print_scores", interrupted)
+    out = tmp_path / "model.npz"
+    words = ["fit", str(folder / "rows.csv"), *REGRESSION, "--steps", "1", "--out", str(out)]
+    assert main(words) == 128 + signal.SIGINT
+    assert "the model is saved" in capsys.readouterr().err and archive.load(out).progress.steps == 1
+
+
+def test_the_order_of_a_date_can_be_told(tmp_path):
+    rows = "".join(f"{1 + i % 12}/{1 + i % 11}/2024,{i % 7}.5\n" for i in range(24))
+    (tmp_path / "dates.csv").write_text(f"when,y\n{rows}")
+    found = {}
+    for order in ("day", "month"):
+        out = str(tmp_path / f"{order}.npz")
+        words = ["fit", str(tmp_path / "dates.csv"), "--target", "y", "--out", out]
+        words += ["--steps", "0", "--column", f"when=date:{order}", "--inducing", "2"]
+        assert main(words) == 0
+        found[order] = program.Outcome(archive.load(out)).recipe.inputs_from[0].day_first
+    assert found == {"day": True, "month": False}
 
 
 def test_a_checkpoint_that_fails_stops_nothing(folder, tmp_path, monkeypatch, capsys):
@@ -309,8 +345,8 @@ def test_what_cannot_be_done_gets_a_sentence(folder, model, monkeypatch, capsys,
 
 @pytest.mark.parametrize(
     "words",
-    ["--steps -1", "--natural-rate 2", "--column x=colour", "--seed 4294967296",
-     "--minibatch few", "--layer 3"],
+    ["--steps -1", "--natural-rate 2", "--column x=colour", "--column x=date:year",
+     "--column x=number:day", "--seed 4294967296", "--minibatch few", "--layer 3"],
 )  # fmt: skip
 def test_words_that_make_no_sense_end_the_program(folder, capsys, words):
     with pytest.raises(SystemExit, match="2"):
@@ -344,10 +380,12 @@ def test_sigterm_saves_and_the_steps_are_those_of_an_unbroken_run(folder, tmp_pa
         text=True,
     )
     try:
+        deadline = time.monotonic() + 300
         while not out.exists() and process.poll() is None:
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        _, told = process.communicate(timeout=120)
+        _, told = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 128 + signal.SIGTERM, told

@@ -45,6 +45,21 @@ def test_a_plan_is_said_in_words(size, sentence):
     assert propose(*size).sentence == sentence
 
 
+@pytest.mark.parametrize(
+    ("size", "steps", "reason"),
+    [
+        ((20, 1), 5000, "half as many inducing points as rows"),
+        ((160, 1), 5000, "along one input, more than 50"),
+        ((1_000_000, 50), 5000, "each row is seen about 5 times"),
+        ((4_000_000, 5), 10_000, "each row is seen about 2 times"),
+        ((20_000_000, 3), 20_000, "each row is seen about once"),
+    ],
+)
+def test_a_plan_gives_its_reasons_and_sees_millions_of_rows_too(size, steps, reason):
+    plan = propose(*size)
+    assert plan.train.steps == steps and reason in plan.why
+
+
 @given(st.integers(2, 10**6), st.integers(1, 60))
 def test_every_size_gets_fewer_inducing_points_than_rows(n_rows, n_inputs):
     plan = propose(n_rows, n_inputs)

@@ -15,7 +15,7 @@ from dgp_core.judge import deep_predictor
 from dgp_core.live.run import Run
 from dgp_core.model import ModelSpec
 from dgp_core.script import Named, Upload, decisions, script
-from dgp_core.table import read_table
+from dgp_core.table import Limits, read_table
 from dgp_core.train import TrainSpec
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -91,6 +91,8 @@ def test_an_uploads_script_reads_the_file_with_its_decisions(tmp_path, monkeypat
     assert choices == (("code", "category", None),)
     source = Upload("my 'data'.csv", ("y",), "regression", "drop", ("log",), choices)
     model = MODEL.single_layer()
+    # However large the file is: what the page took, the script takes.
+    monkeypatch.setattr(read_table, "__defaults__", ("", Limits(rows=10)))
     done = execute(script(source, model, TRAIN), tmp_path, monkeypatch)
     train, _ = split(made.dataset, 0.9, seed=3)
     run = trained(train, model, TRAIN)
@@ -98,6 +100,12 @@ def test_an_uploads_script_reads_the_file_with_its_decisions(tmp_path, monkeypat
     # What it saves opens, knows its columns, and predicts the same.
     record = archive.load(tmp_path / "model.npz")
     assert record.recipe["targets"][0]["column"] == "y"
+    # And which rows it has not seen, so that training never goes on with them.
+    known = record.source
+    assert (known.file, known.rows) == ("my 'data'.csv", n)
+    assert known.digest == archive.digest(made.dataset.X, made.dataset.Y)
+    again, _ = split(made.dataset, 1 - known.held_out, known.split_seed)
+    np.testing.assert_array_equal(again.X, train.X)
     saved = DeepGPRegressor.load(tmp_path / "model.npz")
     X = made.dataset.X[:8]
     with pytest.warns(UserWarning, match="feature names"):
@@ -115,7 +123,7 @@ def test_untrusted_names_stay_inside_their_quotes():
     }
     assert imported == {"jax", "json"}
     strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
-    assert strings.count(HOSTILE) == 3
+    assert strings.count(HOSTILE) == 4
 
 
 def test_specs_are_written_as_they_are():

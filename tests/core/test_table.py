@@ -22,6 +22,7 @@ from dgp_core.table import (
     TableError,
     export_csv,
     plain,
+    possible_targets,
     propose_missing,
     propose_target,
     propose_task,
@@ -578,3 +579,10 @@ def test_the_benchmark_writes_files_that_both_readers_read_alike(tmp_path, kind)
             np.testing.assert_allclose(table.cells[name], peer[name].to_numpy(float), rtol=1e-15)
         else:
             assert [str(w) for w in table.cells[name].to_pylist()] == list(map(str, peer[name]))
+
+
+def test_words_that_are_too_many_for_an_input_can_be_a_target():
+    lines = "".join(f"{chr(65 + i % 26)},name {i},{i},{i % 5}\n" for i in range(78))
+    table = read_table(f"letter,who,a,b\n{lines}".encode())
+    assert [c.kind for c in table.columns] == ["dropped", "dropped", "number", "number"]
+    assert possible_targets(table) == ["letter", "a", "b"]

@@ -50,6 +50,17 @@ def wait(trial, until, seconds=300):
         time.sleep(0.01)
 
 
+def at_rest(run, seconds=60):
+    """Waits until a run has taken no step for a while; returns where it stands."""
+    end, since, step = time.monotonic() + seconds, time.monotonic(), run.latest.step
+    while time.monotonic() < since + 0.3:
+        assert time.monotonic() < end
+        if run.latest.step != step:
+            since, step = time.monotonic(), run.latest.step
+        time.sleep(0.02)
+    return step
+
+
 def test_folds_hold_every_row_out_once_and_train_on_equally_many():
     dataset = make(61)
     parts = fold_parts(dataset, 5, seed=0)
@@ -95,8 +106,14 @@ def test_a_contender_that_is_anothers_rival_is_not_trained_twice():
     assert (one_layer.deep, one_layer.rival) == ("single", None)
 
 
-def test_a_trial_scores_the_main_split_and_every_fold(workshop):
-    dataset = make(40)
+def test_a_trial_scores_the_main_split_and_every_fold(workshop, monkeypatch):
+    dataset, at_ends, release = make(40), [], Trial._release
+
+    def seen(trial, *cost):
+        at_ends.append(trial.progress().fraction)
+        release(trial, *cost)
+
+    monkeypatch.setattr(Trial, "_release", seen)
     trial = Trial(workshop, dataset, {"deep": MODEL}, TRAIN, folds=3, fraction=SIZE)
     wait(trial, lambda: any(card.model == "deep" for card in trial.cards()))
     compiled = train_module._chunk._cache_size()
@@ -110,6 +127,8 @@ def test_a_trial_scores_the_main_split_and_every_fold(workshop):
     # The folds' runs share one compilation.
     assert train_module._chunk._cache_size() == compiled
     assert trial.failures() == ()
+    # A run at its end counts once.
+    assert at_ends == pytest.approx([1 / 4, 2 / 4, 3 / 4, 1], abs=0.01)
     assert all(0 <= f <= 1 for f in fractions) and np.all(np.diff(fractions) > -1e-9)
     found = {(card.model, card.fold) for card in trial.cards()}
     models = ("deep", "single", "linear", "exact")
@@ -165,6 +184,23 @@ def test_a_paused_main_fit_is_scored_as_it_is_and_goes_on(workshop):
     trial.close()
 
 
+def test_a_pause_while_a_run_is_started_holds_that_run_too(workshop, monkeypatch):
+    start = workshop.start
+
+    def stopped_meanwhile(*args):
+        found = start(*args)
+        trial.pause()
+        return found
+
+    trial = Trial(workshop, make(40), {"deep": MODEL}, TRAIN, folds=3, main=False, exact=False)
+    first = trial._active
+    monkeypatch.setattr(workshop, "start", stopped_meanwhile)
+    wait(trial, lambda: trial._active not in (first, None))
+    wait(trial, lambda: trial.status == "paused")
+    assert not workshop.watch(trial._active).playing
+    trial.close()
+
+
 def test_folds_can_be_asked_for_later(workshop):
     trial = Trial(workshop, make(40), {"deep": MODEL}, TRAIN, fraction=SIZE, exact=False)
     with pytest.raises(ValueError, match="still at work"):
@@ -217,14 +253,14 @@ def test_nobody_watching_pauses_and_then_ends_a_trial():
             clock=lambda: now[0],
         )
         run = workshop.watch(trial.main_id)
-        wait(trial, lambda: run.latest is not None and run.latest.step > 0)
+        wait(trial, lambda: trial._worked > 0)
         now[0] += IDLE_SECONDS + 1
-        time.sleep(0.3)
-        step = run.latest.step
-        time.sleep(0.3)
-        assert run.latest.step == step
+        step = at_rest(run)
         trial.watch()
-        wait(trial, lambda: run.latest.step > step)
+        worked = trial._worked
+        wait(trial, lambda: run.latest.step > step and trial._worked > worked)
+        # The clock stood still while it was watched: the time alone is no time at work.
+        assert trial.progress().seconds_left == 0
         now[0] += GONE_SECONDS + 1
         trial._thread.join(300)
         assert not trial._thread.is_alive() and trial.status == "closed"
@@ -251,7 +287,7 @@ def test_nothing_of_the_data_outlives_a_trial(workshop):
     trial.close()
     trial._thread.join(300)
     del dataset
-    end = time.monotonic() + 5  # a worker may still be looking at the run
+    end = time.monotonic() + 60  # a worker may still be looking at the run
     while (run() is not None or rows() is not None) and time.monotonic() < end:
         workshop.wake()
         gc.collect()

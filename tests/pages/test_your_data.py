@@ -1,5 +1,6 @@
 """ "Your data" without a browser: every state of the page, from no file to a model taken home."""
 
+import gzip
 import html
 import io
 import shlex
@@ -7,14 +8,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dgp_core import __main__ as terminal
-from dgp_core import archive
-from dgp_core.live.keep import archive_of
+from dgp_core import archive, judge
+from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
 from dgp_core.table import Limits, read_table
+from pages.figures.your_data import said
 from pages.ui import desk, server
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "your_data.py")
@@ -142,12 +146,69 @@ def test_a_file_is_told_column_by_column_and_can_be_decided_otherwise(comma):
     assert "different values, and this task takes two" in words(sound(page))
 
 
+DATES = b"when,then,y\n" + b"".join(
+    f"{1 + i % 12}/{1 + i % 11}/2024,{1 + i % 11}/{1 + i % 12}/2023,{i % 7}.5\n".encode()
+    for i in range(24)
+)
+
+
+def test_a_new_file_of_the_same_columns_is_told_as_it_is():
+    page = with_file(table())
+    page.selectbox(key="your_column").set_value("colour").run()
+    page.selectbox(key="your_kind colour").set_value("boolean").run()
+    assert "neither yes nor no" in words(page)
+    page.selectbox(key="your_kind colour").set_value("dropped").run()
+    page.file_uploader(key="your_file").set_value(("again.csv", table(), "text/csv")).run()
+    page.selectbox(key="your_column").set_value("colour").run()
+    assert page.selectbox(key="your_kind colour").value == "category"
+    page.selectbox(key="your_kind colour").set_value("boolean").run()
+    page.file_uploader(key="your_file").set_value(("more.csv", table(), "text/csv")).run()
+    assert "neither yes nor no" not in words(sound(page))
+
+
+def test_each_column_of_dates_has_an_order_of_its_own_and_the_command_knows_it():
+    page = with_file(DATES)
+    orders = {}
+    for name in ("when", "then"):
+        page.selectbox(key="your_column").set_value(name).run()
+        orders[name] = page.selectbox(key=f"your_day_first {name}").value
+    other = {"day": "month", "month": "day"}[orders["then"]]
+    page.selectbox(key="your_day_first then").set_value(other).run()
+    table = sound(page).session_state["your_data"].brought.decided
+    assert table["then"].day_first == (other == "day")
+    page.selectbox(key="your_column").set_value("when").run()
+    assert page.selectbox(key="your_day_first when").value == orders["when"]
+    wishes = parsed(page.code[-1].value)
+    assert wishes.column == [("then", "date", other == "day")]
+
+
+def test_a_target_that_becomes_a_category_becomes_classes():
+    lines = "".join(f"{i * 0.7 % 3:.3f},{i % 3 + 1}\n" for i in range(30))
+    page = with_file(f"x,y\n{lines}".encode())
+    assert page.selectbox(key="your_task").value == "regression"
+    page.selectbox(key="your_column").set_value("y").run()
+    page.selectbox(key="your_kind y").set_value("category").run()
+    assert sound(page).selectbox(key="your_task").value == "multiclass"
+    assert page.session_state["your_data"].prepared.dataset.classes == ("1", "2", "3")
+
+
+def test_more_words_than_an_input_takes_can_be_the_target():
+    letters = [chr(65 + i % 26) for i in range(78)]
+    lines = "".join(f"{c},{ord(c) * 0.1 + i % 3:.2f},{i * 7 % 5}\n" for i, c in enumerate(letters))
+    page = with_file(f"letter,a,b\n{lines}".encode())
+    assert page.dataframe[0].value["Became"].tolist()[0] == "Leave out"
+    page.selectbox(key="your_target").set_value("letter").run()
+    assert sound(page).selectbox(key="your_task").value == "multiclass"
+    assert len(page.session_state["your_data"].prepared.dataset.classes) == 26
+
+
 def test_a_pasted_table_and_a_set_of_the_lab_come_through_the_same_door():
     page = opened()
     page.segmented_control(key="your_origin").set_value("paste").run()
     page.text_area(key="your_pasted").set_value("a\tb\n" + "1\t2\n2\t4\n3\t7\n" * 4).run()
     page.button(key="read_pasted").click().run()
     assert page.session_state["your_data"].brought.read.rows == 12
+    assert "Keep it as pasted.csv" in {b.label for b in page.get("download_button")}
     page.segmented_control(key="your_origin").set_value("lab").run()
     page.selectbox(key="your_set").set_value("boston").run()
     assert "racial" in words(page)
@@ -160,13 +221,14 @@ def test_a_pasted_table_and_a_set_of_the_lab_come_through_the_same_door():
 def test_more_than_a_live_run_takes_gets_the_command_with_everything_filled_in(monkeypatch):
     monkeypatch.setattr(desk, "MOST_CELLS", 50)
     page = with_file(table(), "my data.csv")
+    assert parsed(page.code[0].value).data == "YOUR_FILE.csv"  # where even the upload is refused
     page.selectbox(key="your_column").set_value("id").run()
     page.selectbox(key="your_kind id").set_value("number").run()
     assert not [b for b in page.button if b.key == "fit"]
-    wishes = parsed(page.code[0].value)
+    wishes = parsed(page.code[-1].value)
     assert (wishes.data, wishes.target, wishes.task) == ("my data.csv", ["y"], "regression")
     assert (wishes.layers, wishes.missing, wishes.out) == (2, "fill", "model.npz")
-    assert wishes.column == [("id", "number")] and wishes.inducing == 20
+    assert wishes.column == [("id", "number", None)] and wishes.inducing == 20
 
 
 def parsed(command: str):
@@ -180,8 +242,18 @@ def test_a_file_beyond_the_limits_gets_the_command_by_its_first_rows(monkeypatch
     monkeypatch.setattr(desk, "LIMITS", Limits(rows=20))
     page = with_file(table(), "-big.csv")
     assert "the limit here is 20" in words(page)
-    wishes = parsed(page.code[0].value)
+    wishes = parsed(page.code[-1].value)
     assert wishes.data == "./-big.csv" and wishes.target == ["y"]
+    for content, target in ((gzip.compress(table()), "y"), (parquet(), "COLUMN")):
+        page.file_uploader(key="your_file").set_value(("big", content, "")).run()
+        assert "the limit here is 20" in words(page)
+        assert parsed(page.code[-1].value).target == [target]
+
+
+def parquet() -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"x": np.arange(40.0), "y": np.arange(40.0)}), file)
+    return file.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +323,18 @@ def test_a_second_file_is_predicted_or_says_what_it_lacks(regression):
         assert np.array_equal(back.cells[name], values), name
 
 
+def test_a_second_file_of_too_many_cells_gets_the_command(regression, monkeypatch):
+    monkeypatch.setattr(desk, "MOST_PREDICTED_CELLS", 5)
+    content = f"colour,{HOSTILE},note\nred,1.5,a\nblue,2,b\n".encode()
+    page = regression
+    page.file_uploader(key="your_second").set_value(("new $x.csv", content, "text/csv")).run()
+    assert "more than this page writes" in words(sound(page))
+    wishes = parsed(page.code[-1].value)
+    assert (wishes.model, wishes.data, wishes.out) == ("model.npz", "new $x.csv", "predictions.csv")
+    monkeypatch.undo()
+    sound(page.run())
+
+
 def test_the_model_taken_home_is_the_one_on_the_page(regression):
     kept = regression.session_state["your_data"]
     record = kept.made["packed"][0]
@@ -267,7 +351,8 @@ def test_what_the_page_saves_goes_on_in_a_terminal(regression, tmp_path, capsys)
     kept = regression.session_state["your_data"]
     run = kept.fitted.run()
     whole = kept.fitted.prepared
-    record = archive_of(run, "deep", whole.recipe, whole.dataset, desk.HELD_OUT, 0)
+    source = source_of(whole.dataset, desk.HELD_OUT, 0)
+    record = archive_of(run, "deep", whole.recipe, source)
     archive.save(tmp_path / "model.npz", record)
     (tmp_path / "data.csv").write_bytes(table(comma=True))
     where = [str(tmp_path / "model.npz"), str(tmp_path / "data.csv")]
@@ -309,31 +394,57 @@ def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
     assert "1 rows of new.csv" in words(sound(page))
 
 
-def test_stopping_judges_what_there_is_and_continuing_goes_on():
-    page = with_file(table())
-    page.number_input(key="your_inducing").set_value(5)
+def few() -> bytes:
+    """The least that the page is made for: twenty rows and one column beside the target."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-2, 2, 20)
+    return b"x,y\n" + b"".join(b"%.4f,%.4f\n" % (a, np.sin(2 * a)) for a in x)
+
+
+def test_twenty_rows_stopped_are_judged_continued_and_let_go():
+    page = with_file(few())
     page.select_slider(key="your_steps").set_value(50_000)
     page.select_slider(key="your_folds").set_value(0)
     sound(page.run())
     page.button(key="fit").click()
     sound(page.run())
-    trial = page.session_state["your_data"].fitted.trial
-    run = page.session_state["your_data"].fitted.run()
+    fitted = page.session_state["your_data"].fitted
+    trial, run = fitted.trial, fitted.run()
     deadline = time.monotonic() + PATIENCE
-    while run.latest is None or run.latest.step == 0:
-        trial.watch()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+
+    def wait(until) -> None:
+        while not until():
+            trial.watch()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    wait(lambda: run.latest is not None and run.latest.step > 0)
     page.run()
     page.button(key="stop").click()
     sound(page.run())
-    while trial.watch().verdict() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait(lambda: trial.verdict() is not None)
     page.run()
-    assert "Only 4 rows were held out" in words(sound(page))
+    assert "Only 2 rows were held out" in words(sound(page))
+    first = fitted.scored()
+    step = run.latest.step
     page.button(key="continue").click()
     sound(page.run())
     assert run.playing
+    # Stopped again: other scores, though as many.
+    wait(lambda: run.latest.step > step)
+    page.run()
+    page.button(key="stop").click()
+    page.run()
+    wait(lambda: {id(c) for c in trial.cards()} - {id(c) for c in first})
+    wait(lambda: trial.status == "paused")
+    sound(page.run())
+    assert set(fitted.archives) == {"deep", "rival"}
+    shown = next(b.value for b in page.markdown if b.value.startswith("| model"))
+    scores = judge.table(trial.cards())["deep"]
+    assert said("log_likelihood", scores["log_likelihood"]) in shown
     trial.close()
-    assert "let go" in words(sound(page.run()))
+    told = words(sound(page.run()))
+    assert "let go" in told and "still learning" not in told
+    assert "Predict one row" in [s.value for s in page.subheader]
+    fitted.archives.clear()
+    assert "The model was let go" in words(sound(page.run()))
