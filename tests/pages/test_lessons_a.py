@@ -108,6 +108,15 @@ def test_points_are_put_down_taken_away_and_cleared():
     assert page.session_state.gp_points == () and not page.exception
 
 
+def test_the_41st_point_is_refused_in_a_sentence():
+    page = open_lesson("what_is_a_gp")
+    page.session_state.gp_points = tuple((0.1 * i - 2.0, 0.0) for i in range(40))
+    page.number_input(key="gp_x").set_value(0.05)
+    page.button(key="gp_put").click().run()
+    assert len(page.session_state.gp_points) == 40
+    assert any("40 points are the most" in part.value for part in page.markdown)
+
+
 def test_a_click_puts_a_point_and_another_takes_it_away():
     def script():
         from types import SimpleNamespace
