@@ -15,7 +15,7 @@ from dgp_core.by_hand import (
     correlation,
 )
 from dgp_core.live.run import Run, Snapshot
-from dgp_core.live.views import View1D, view_1d
+from dgp_core.live.views import View1D, View2D, ViewMany, view_1d
 from pages.figures.boards import bound_words, meter_words
 from pages.figures.marks import band, base_layout, dots, labelled_axis, line, lines, triangle, typed
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
@@ -41,13 +41,14 @@ KL_COLOURS = (SINGLE, "#CC79A7", "#E69F00", DRAW, INDUCING)
 def gp_figure(
     seen: GPByHand, points: tuple[tuple[float, float], ...], ink: Ink, height: int = 380
 ) -> dict:
-    """Functions that fit what was seen, their mean and ± 2σ; a click puts down a point."""
+    """Functions that fit what was seen, their mean ± 2 deviations; a click puts down a point."""
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, "x", range=[float(seen.x[0]), float(seen.x[-1])])
     layout["yaxis"] = labelled_axis(ink, "f(x)", range=[-3.2, 3.2])
     layout["meta"] = {"click": True}
+    low, high = seen.mean - 2 * seen.sd, seen.mean + 2 * seen.sd
     traces = [
-        band(seen.x, seen.mean - 2 * seen.sd, seen.mean + 2 * seen.sd, "± 2σ", tint(DEEP, 0.16)),
+        band(seen.x, low, high, "± 2 deviations", tint(DEEP, 0.16)),
         {
             **lines(seen.x, seen.draws),
             "name": "functions drawn",
@@ -121,17 +122,17 @@ def sparse_figure(
     """The sparse GP over the exact one, with q(u) as a bar at each inducing input."""
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, names[0], range=[float(exact.x[0]), float(exact.x[-1])])
-    low, high = float(y.min()), float(y.max())
-    room = 0.25 * (high - low)
-    layout["yaxis"] = labelled_axis(ink, names[1], range=[low - room, high + room])
+    least, most = float(y.min()), float(y.max())
+    room = 0.25 * (most - least)
+    layout["yaxis"] = labelled_axis(ink, names[1], range=[least - room, most + room])
     edge = {"color": ink.text, "width": 1.3, "dash": "dash"}
     both = np.stack([exact.mean - 2 * exact.sd, exact.mean + 2 * exact.sd])
-    upper = sparse.mean + 2 * sparse.sd
+    low, high = sparse.mean - 2 * sparse.sd, sparse.mean + 2 * sparse.sd
     return {
         "data": [
-            band(exact.x, sparse.mean - 2 * sparse.sd, upper, "sparse ± 2σ", tint(DEEP, 0.2)),
+            band(exact.x, low, high, "sparse ± 2 deviations", tint(DEEP, 0.2)),
             dots(x, y, ink),
-            {**lines(exact.x, both), "name": "exact ± 2σ", "line": edge},
+            {**lines(exact.x, both), "name": "exact ± 2 deviations", "line": edge},
             {
                 **line(typed(exact.x), typed(sparse.mean)),
                 "name": "sparse mean",
@@ -141,7 +142,7 @@ def sparse_figure(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": "q(u) ± 2σ",
+                "name": "q(u) ± 2 deviations",
                 "x": typed(sparse.inducing),
                 "y": typed(sparse.u_mean),
                 "error_y": {
@@ -420,7 +421,7 @@ def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
     return elements
 
 
-def layers_words(seen: View1D) -> str:
+def layers_words(seen: View1D | View2D | ViewMany) -> str:
     """Each inner layer's KL and how on it is, in a line."""
     said = []
     for l, layer in enumerate(seen.layers[:-1]):

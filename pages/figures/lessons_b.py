@@ -8,10 +8,11 @@ import numpy as np
 from dgp_core.live.mixture_view import MixtureView, mixture_at
 from dgp_core.live.paths import even_normals
 from dgp_core.live.run import Run, Snapshot
-from dgp_core.live.views import View2D, WarpPanel, view
+from dgp_core.live.views import View2D, ViewMany, WarpPanel, view
 from dgp_core.mixture import Mixture
 from dgp_core.references import LinearRegression
 from pages.figures.boards import Elements, Look, playground, star_row
+from pages.figures.lessons_a import layers_words
 from pages.figures.marks import band, base_layout, labelled_axis, line, lines, typed
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 
@@ -29,6 +30,28 @@ def chosen(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Element
     """Of everything that the playground shows of a run, these elements."""
     elements = playground(run, moment, look)
     return {name: elements[name] for name in names if name in elements}
+
+
+def with_layers(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
+    """These elements, each inner layer's departure from its mean function, and the noise."""
+    elements = chosen(run, moment, look, names)
+    words = "How on the layers are is known once the run has begun."
+    if isinstance(moment, Snapshot):
+        seen = view(run, moment)
+        words = layers_words(seen) + noise_words(run, moment)
+    elif moment is not None:
+        words = layers_words(moment)
+    return elements | {"layers_words": {"text": words}}
+
+
+def noise_words(run: Run, moment: Snapshot) -> str:
+    """The likelihood's noise beside the data's own deviation."""
+    log_variance = getattr(moment.deep.likelihood, "log_variance", None)
+    if log_variance is None:
+        return ""
+    noise = float(np.exp(0.5 * np.asarray(log_variance).ravel()[0]))
+    own = float(run.scaler.outputs(run.dataset.Y)[:, 0].std())
+    return f" **Noise:** its deviation is {noise / own:.0%} of the data's."
 
 
 def with_mixture(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
@@ -49,6 +72,39 @@ def with_cut(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Eleme
         assert isinstance(seen, View2D)
         words = cut_words(seen, seen.layers[0])
     return elements | {"cut_words": {"text": words}}
+
+
+def with_nearest(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
+    """These elements, and how well classes lie together before and after layer 1."""
+    elements = chosen(run, moment, look, names)
+    words = "How well the classes lie together is known once the run has begun."
+    if isinstance(moment, Snapshot):
+        before, after = lie_together(run, moment)
+        words = (
+            f"In this plane, **{after:.0%}** of the rows lie nearest to the centre of their own "
+            f"class; in the same plane of the raw pixels, {before:.0%}."
+        )
+    return elements | {"nearest_words": {"text": words}}
+
+
+def lie_together(run: Run, moment: Snapshot) -> tuple[float, float]:
+    """The shares of rows nearest to their own class's centre, by two principal components: of the
+    inputs, and of what leaves layer 1."""
+    seen = view(run, moment)
+    assert isinstance(seen, ViewMany)
+    X = run.scaler.inputs(run.dataset.X[seen.rows])
+    X = X - X.mean(0)
+    pixels = X @ np.linalg.svd(X, full_matrices=False)[2][:2].T
+    codes = seen.observed.astype(int)
+    return nearest_centre(pixels, codes), nearest_centre(seen.layers[0].points, codes)
+
+
+def nearest_centre(points: np.ndarray, codes: np.ndarray) -> float:
+    """The share of points (N, 2) that lie nearest to the mean of their own class."""
+    known = np.unique(codes)
+    centres = np.stack([points[codes == code].mean(0) for code in known])
+    nearest = np.square(points[:, None] - centres).sum(2).argmin(1)
+    return float(np.mean(known[nearest] == codes))
 
 
 def straight_cut(points: np.ndarray, codes: np.ndarray) -> float:

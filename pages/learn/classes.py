@@ -6,11 +6,31 @@ import streamlit as st
 
 from datasets.starts import film
 from pages.figures.boards import Look
-from pages.figures.lessons_b import chosen, with_cut
+from pages.figures.lessons_b import with_cut, with_nearest
 from pages.figures.palette import ink_for
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Lesson, Live, Part, Picture, Question, Try, Words, show
+from pages.ui.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Part,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    show,
+    take_hands,
+    watched,
+)
 
+NUMBER = 9
+WANTED = {key: Hand(f"want_{key}", False, (False, True)) for key in ("banana", "clothes")}
+
+take_hands(NUMBER, tuple(WANTED.values()))
+for key in (watched(NUMBER) or set()) & WANTED.keys():
+    st.session_state[WANTED[key].key] = True
 ink = ink_for(st.context.theme.type)
 LOOK = Look(ink)
 MAPS = ("deep", "rival", "legend", "layer_0", "layer_1", "bound_words")
@@ -36,7 +56,7 @@ def plane(name: str, data: str, says: str) -> Live:
 
 def asked(key: str, label: str) -> None:
     """A run that starts only for those who want it."""
-    st.toggle(label, key=f"want_{key}")
+    st.toggle(label, **hand(WANTED[key]))
 
 
 def wanted(key: str) -> bool:
@@ -47,6 +67,7 @@ def banana() -> tuple[Part, ...]:
     ask = Picture(
         partial(asked, "banana", "Train on the bananas"),
         "5,300 rows in minibatches of 500. The run starts when you ask for it.",
+        (WANTED["banana"],),
     )
     if not wanted("banana"):
         return (ask,)
@@ -59,17 +80,19 @@ def clothes() -> tuple[Part, ...]:
         partial(asked, "clothes", "Train on pictures of clothes"),
         "2,000 pictures of 28 × 28 pixels in ten classes. The run starts when you ask for it, and "
         "compiles for longer than the others.",
+        (WANTED["clothes"],),
     )
     if not wanted("clothes"):
         return (ask,)
     live = Live(
         name="clothes",
         choices=Choices(data="fashion_mnist"),
-        paint=partial(chosen, look=LOOK, names=("deep", "layer_0", "legend")),
+        paint=partial(with_nearest, look=LOOK, names=("deep", "layer_0", "legend")),
         style=(ink,),
         hosts=(
             (("deep", 285, "True and predicted classes"), ("layer_0", 196, "After layer 1")),
             (("legend", 0, ""),),
+            (("nearest_words", 0, ""),),
         ),
         says="First: how often each class was taken for each other. Second: the rows after the "
         "first layer, by their first two principal components.",
@@ -78,7 +101,7 @@ def clothes() -> tuple[Part, ...]:
 
 
 LESSON = Lesson(
-    number=9,
+    number=NUMBER,
     title="Classes",
     summary="A smooth function, a link, and a hidden layer that unrolls a spiral.",
     minutes=20,
@@ -131,21 +154,30 @@ LESSON = Lesson(
             "This is what the paper uses for handwritten digits.",
         ),
         Words(
+            "Every kind of answer has its likelihood. A softmax turns the $C$ functions into "
+            "probabilities without a winner; counts take the Poisson, whose rate is $e^f$; and "
+            "measurements with outliers take Student-t noise, which forgives a row that is far "
+            "off. The layers below never notice which one it is."
+        ),
+        Words(
             "## Where depth has nothing to add\n\n"
             "The banana data are two clouds that overlap. Which model is better here?"
         ),
         *banana(),
         Try(
             "Train on the bananas to step 300, and compare the maps.",
-            "Both models find the same border, and both are right on about 90 % of the rows. The "
-            "first layer still works: before it, a straight cut does no better than a coin, after "
-            "it, it is right on about 80 %. But a single layer can draw this border by itself, and "
+            "Both models find the same border, with an accuracy of about 90 % each. The first "
+            "layer still works: before it, a straight cut does no better than a coin, after it, it "
+            "is right on about 80 %. But a single layer can draw this border by itself, and "
             "where the clouds overlap no model can know.",
         ),
         Words(
             "## Many inputs\n\n"
             "With 784 pixels there is no plane to look at. We look at what leaves the first layer "
-            "instead, by its two strongest directions: do clothes of one kind lie together?"
+            "instead, by its principal components: do clothes of one kind lie together? (The "
+            "paper's digits, MNIST, are too large to come with this app; `python -m datasets` "
+            "fetches them. These clothes were made to take their place: as many pixels, as many "
+            "classes, and harder.)"
         ),
         *clothes(),
         Question(

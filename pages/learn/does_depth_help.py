@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
+from datasets.catalogue import entry
 from datasets.printed import PRINTED
 from datasets.starts import film
 from pages.figures.boards import Look
-from pages.figures.lessons_b import MODELS, chosen, depth_figure, summary
+from pages.figures.lessons_b import MODELS, depth_figure, summary, with_layers
 from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+from pages.ui.lesson import Equation, Hand, Lesson, Live, Picture, Question, Try, Words, hand, show
 
 # What `python -m benchmarks.paper --json` wrote: a row a set, model and split.
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "paper.json"
@@ -29,22 +30,33 @@ def measured() -> list[dict]:
     return json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.is_file() else []
 
 
-def pictures() -> None:
-    """A picture a set on which more than least squares was measured."""
+def sets() -> tuple[str, ...]:
+    """Those on which more than least squares was measured."""
     rows = measured()
-    sets = [n for n in dict.fromkeys(r["set"] for r in rows) if len(summary(rows, n, "rmse")) > 1]
-    if not sets:
+    names = dict.fromkeys(row["set"] for row in rows)
+    return tuple(name for name in names if len(summary(rows, name, "rmse")) > 1)
+
+
+SET = Hand("depth_set", *((sets()[0], sets()) if sets() else ("", ("",))))
+
+
+def pictures() -> None:
+    """A picture of the chosen set."""
+    rows = measured()
+    if not sets():
         st.markdown("*No measurement is here: `python -m benchmarks.paper` makes it.*")
         return
     name = st.segmented_control(
-        "Data set", sets, default=sets[0], key="depth_set", required=True, width="content"
+        "Data set", sets(), **hand(SET, "default"), required=True, width="content"
     )
+    if name == "boston":
+        st.warning(entry("boston").warning, icon=":material/warning:")
     printed = {m: PRINTED.get((name, m), (None, None))[0] for m in summary(rows, name, "loglik")}
     alt = f"Held-out log-likelihood on {name} by model, ours and the paper's."
     stage.figure(depth_figure(rows, name, printed, ink), alt, "depth_picture")
 
 
-def table() -> None:
+def table() -> str:
     """Ours and the paper's, set by set and model by model."""
     lines = [
         "| Data | Model | Splits | Log-likelihood | The paper's | RMSE | The paper's |",
@@ -65,7 +77,11 @@ def table() -> None:
                 printed[1],
             ]
             lines.append("| " + " | ".join(cells) + " |")
-    st.markdown("\n".join(lines).replace("_", r"\_"))
+    return "\n".join(lines).replace("_", r"\_")
+
+
+def show_table() -> None:
+    st.markdown(table())
 
 
 def _number(value: float | None, error: float = np.nan) -> str:
@@ -76,7 +92,12 @@ def _number(value: float | None, error: float = np.nan) -> str:
     return text.replace("-", "−")
 
 
-LAYERS = ("deep", "rival", "bound_words", "layer_0_meter", "layer_1_meter")
+LAYERS = ("deep", "rival", "bound_words", "layers_words")
+HOSTS = (
+    (("deep", 285, "The deep model"), ("rival", 285, "The single layer")),
+    (("bound_words", 0, ""),),
+    (("layers_words", 0, ""),),
+)
 LESSON = Lesson(
     number=8,
     title="Does depth help?",
@@ -97,6 +118,7 @@ LESSON = Lesson(
             "Each dot is one split that we measured; the bar is their mean. More is better. A "
             "diamond is the number in the paper, where we have it at hand. Our deep models were "
             "trained for 5,000 steps with 100 inducing points.",
+            (SET,),
         ),
         Words(
             "**kin8nm** is a robot arm with eight joints. Each joint turns everything beyond it, "
@@ -115,18 +137,20 @@ LESSON = Lesson(
         ),
         Words("## The table"),
         Picture(
-            table,
+            show_table,
             "Ours beside the paper's. In brackets: the standard error of the mean over splits. A "
             "dash stands for a number that we do not have at hand, not for one that does not "
             "exist. Least squares (Linear) is the check on everything else: it has no luck in it, "
             "so it must agree to every printed digit.",
+            on_paper=table,
         ),
         Words(
             "## Where it does not help, and why that is good news\n\n"
             "The authors name three sets on which depth makes no difference. **boston** is small: "
-            "455 rows to train on. **wine** is nearly linear, with much noise: even least squares "
-            "comes close to the best model. **naval** is so easy for a GP that there is nothing "
-            "left to find.\n\n"
+            "455 rows to train on (and one of its columns is a discredited racial measure: use it "
+            "only to compare with published scores). **wine** is nearly linear, with much noise: "
+            "even least squares comes close to the best model. **naval** is so easy for a GP that "
+            "there is nothing left to find.\n\n"
             "A large model on little data usually *loses*: it learns the noise by heart. A deep GP "
             "did not, although nobody held it back. The [KL](glossary#kl-divergence) did. A layer "
             "has to pay for every bend in it. Where bends do not raise the fit, they are not "
@@ -138,13 +162,11 @@ LESSON = Lesson(
         Live(
             name="line",
             choices=Choices(data="nearly_linear"),
-            paint=partial(chosen, look=Look(ink), names=LAYERS),
+            paint=partial(with_layers, look=Look(ink), names=LAYERS),
             style=(ink,),
-            hosts=(
-                (("deep", 285, "The deep model"), ("rival", 285, "The single layer")),
-                (("bound_words", 0, ""),),
-            ),
-            says="Both predictions on the same data, and both bounds as the sums that they are.",
+            hosts=HOSTS,
+            says="Both predictions on the same data, both bounds as the sums that they are, and "
+            "how far each inner layer is from its mean function.",
             controls=("layers",),
             offers={"layers": (1, 2, 3)},
             film=tuple(film("nearly_linear")),
@@ -158,12 +180,9 @@ LESSON = Lesson(
         Live(
             name="jump",
             choices=Choices(),
-            paint=partial(chosen, look=Look(ink), names=LAYERS),
+            paint=partial(with_layers, look=Look(ink), names=LAYERS),
             style=(ink,),
-            hosts=(
-                (("deep", 285, "The deep model"), ("rival", 285, "The single layer")),
-                (("bound_words", 0, ""),),
-            ),
+            hosts=HOSTS,
             says="The same two models on the step.",
             film=tuple(film("step")),
         ),

@@ -1,42 +1,57 @@
 """Lesson 6: the two randomnesses of training, and why they do no harm."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from datasets.starts import film
 from dgp_core.live.noise_view import BATCHES, SAMPLES, noise_view, row_alone
-from dgp_core.live.run import Run
+from dgp_core.live.run import Run, Snapshot
 from pages.figures.boards import Look
 from pages.figures.lessons_b import chosen, estimates_figure
 from pages.figures.palette import ink_for
 from pages.figures.randomness import alone_figure, bound_spread_figure
 from pages.ui import session, stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+from pages.ui.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    locked,
+    show,
+)
 
 NUMBER = 6
 ROWS = 100  # of the step data; a minibatch of as many is all of them
 PEOPLE = 8  # who average estimates of the bound, each their own
+ROUNDING = 1e-15  # below it, the digits of a difference mean nothing
+S = Hand("spread_samples", SAMPLES[0], SAMPLES)
+B = Hand("spread_rows", BATCHES[0], (*BATCHES[:2], ROWS))
+ROW = Hand("alone_row", ROWS // 2, range(ROWS))
 
 ink = ink_for(st.context.theme.type)
 
 
-def the_run() -> Run:
-    """The run that this lesson trains."""
-    return session.workshop().watch(st.session_state.lesson_runs[NUMBER, "noise"])
-
-
-def measured(name: str, label: str, waiting: str, measure):
-    """What was measured when the button was last pressed; None before, or before a first step."""
-    pressed = st.button(label, key=f"measure_{name}", icon=":material/science:")
-    run = the_run()
+def measured(name: str, label: str, waiting: str, measure: Callable[[Run, Snapshot], Any]):
+    """What was measured of this run when the button was last pressed; None before that."""
+    pressed = st.button(label, key=f"measure_{name}", icon=":material/science:", disabled=locked())
+    run_id = st.session_state.lesson_runs[NUMBER, "noise"]
+    run = session.workshop().watch(run_id)
     if pressed and run.latest is None:
         st.info("The run has not begun yet. Wait until it trains, and press again.")
-    elif pressed:
+    elif pressed and run.latest is not None:
         with st.spinner(waiting):
-            st.session_state[f"measured_{name}"] = measure(run)
-    return st.session_state.get(f"measured_{name}")
+            st.session_state[f"measured_{name}"] = run_id, measure(run, run.latest)
+    of, seen = st.session_state.get(f"measured_{name}", (None, None))
+    return seen if of == run_id else None
 
 
 def spread() -> None:
@@ -45,25 +60,24 @@ def spread() -> None:
         "spread",
         "Measure this moment",
         "Redrawing samples and rows. The first time, their code is compiled as well …",
-        lambda run: noise_view(run, run.latest),
+        noise_view,
     )
     if seen is None:
         st.markdown("*Nothing measured yet: let the run train for a moment, then press.*")
         return
     left, right = st.columns(2, gap="medium")
-    S = left.select_slider("Samples a row, S", SAMPLES, key="spread_samples")
-    B = right.select_slider(
-        "Rows in a minibatch, B", (*BATCHES[:2], seen.n_rows), key="spread_rows"
-    )
+    left.select_slider("Samples a row, S", S.offered, **hand(S))
+    right.select_slider("Rows in a minibatch, B", B.offered, **hand(B))
+    samples, rows = st.session_state[S.key], st.session_state[B.key]
     with left:
-        figure = bound_spread_figure(seen, S, B, ink)
-        alt = f"Estimates of the bound with {S} samples a row and {B} rows, redrawn three ways."
+        figure = bound_spread_figure(seen, samples, rows, ink)
+        alt = f"Estimates of the bound with {samples} samples a row and {rows} rows, three ways."
         stage.figure(figure, alt, "spread_picture")
     with right:
-        values = seen.spreads[S, B].both.reshape(PEOPLE, -1)
+        values = seen.spreads[samples, rows].both.reshape(PEOPLE, -1)
         alt = "Running means of estimates, which come together at the bound."
         stage.figure(estimates_figure(values, seen.bound, ink), alt, "running_picture")
-    spread = seen.spreads[S, B]
+    spread = seen.spreads[samples, rows]
     st.markdown(
         f"At step {seen.step:,}: redrawing ε moves an estimate by **{spread.samples.std():,.1f} "
         f"nats**, redrawing the rows by **{spread.rows.std():,.1f} nats**. The mean of 400 "
@@ -73,20 +87,22 @@ def spread() -> None:
 
 def alone() -> None:
     """One row, asked by itself and among all others."""
-    row = st.slider("Row", 0, ROWS - 1, ROWS // 2, key="alone_row")
+    row = st.slider("Row", 0, ROWS - 1, **hand(ROW))
     answer = measured(
         "alone",
         "Ask this row",
         "Asking. The first time, the question is compiled …",
-        lambda run: row_alone(run, run.latest, row),
+        partial(row_alone, row=row),
     )
     if answer is None:
         st.markdown("*Nobody has asked yet.*")
         return
     stage.figure(alone_figure(answer, ink), "A row alone and among all rows.", "alone_picture")
+    least = answer.difference < ROUNDING
+    apart = "less than 1e−15" if least else f"{answer.difference:.0e}".replace("-", "−")
     st.markdown(
-        f"Row {answer.row}: the two answers differ by **{answer.difference:.0e}** deviations at "
-        "the most. That is rounding."
+        f"Row {answer.row}: the two answers differ by **{apart}** deviations at the most. That is "
+        "rounding."
     )
 
 
@@ -159,6 +175,7 @@ LESSON = Lesson(
             "First: 400 estimates each, with ε redrawn, the rows redrawn, or both; the dashed line "
             "is the bound from all rows and 60 samples a row. Second: eight people average their "
             "own estimates, and come together at the bound.",
+            (S, B),
         ),
         Try(
             "Measure. With B = 8, slide S from 1 to 20. Then set S back to 1 and slide B to all "
@@ -186,6 +203,7 @@ LESSON = Lesson(
             alone,
             "Circles: eight sampled marginals of one row in each layer, with no other row there. "
             "Crosses: the same row with the same ε, among all rows.",
+            (ROW,),
         ),
         Try(
             "Ask any row. Then take another one, and ask again.",

@@ -9,15 +9,30 @@ import streamlit as st
 from datasets.starts import film
 from dgp_core.live.poor_starts import random_inducing, unscaled
 from pages.figures.boards import Look
-from pages.figures.lessons_b import chosen
+from pages.figures.lessons_b import chosen, with_layers
 from pages.figures.palette import ink_for
 from pages.ui import session
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Lesson, Live, Part, Picture, Question, Try, Words, show
+from pages.ui.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Part,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    show,
+    take_hands,
+    watched,
+)
 
+NUMBER = 10
 ink = ink_for(st.context.theme.type)
 LOOK = Look(ink)
-ELEMENTS = ("deep", "rival", "bound", "bound_words", "layer_0", "layer_0_meter")
+ELEMENTS = ("deep", "bound", "bound_words")
 THOUSANDS = 1000.0  # millimetres where there were metres
 
 
@@ -51,7 +66,7 @@ AILMENTS = {
         Choices(rate=1.0, at=1000),
         Choices(at=1000),
         "usual",
-        "Adam's rate is 1 instead of 0.01. Both runs pause at step 1,000.",
+        "The learning rate is 1 instead of 0.01. Both runs pause at step 1,000.",
         "The first steps throw the parameters far away; what is safe there is to call everything "
         "noise. The prediction is a flat line with a broad shade, the noise is as large as the "
         "data's own deviation, and the bound stays where it is. It never comes back: from there, "
@@ -103,6 +118,13 @@ AILMENTS = {
 }
 
 
+AILMENT = Hand("ailment", None, tuple(AILMENTS))
+
+take_hands(NUMBER, (AILMENT,))
+if (teachers := watched(NUMBER)) is not None:
+    st.session_state.ailment = next((key for key in AILMENTS if f"ill_{key}" in teachers), None)
+
+
 def begin(choices: Choices, start: str) -> str:
     """A run that starts in one of the wrong ways."""
     data, model, train = choices.dataset, choices.model, choices.train
@@ -127,8 +149,8 @@ def ward() -> None:
         "Switch on",
         list(AILMENTS),
         format_func=lambda key: AILMENTS[key].title,
-        key="ailment",
         width="content",
+        **hand(AILMENT, "default"),
     )
 
 
@@ -138,8 +160,13 @@ def twins() -> tuple[Part, ...]:
     if key is None:
         return ()
     ailment = AILMENTS[key]
-    hosts = ((("deep", 285, "The deep model"), ("bound", 285, "The bound")), (("state", 0, ""),))
-    paint = partial(chosen, look=LOOK, names=ELEMENTS)
+    hosts = (
+        (("deep", 285, "The deep model"), ("bound", 285, "The bound")),
+        (("bound_words", 0, ""),),
+        (("layers_words", 0, ""),),
+        (("state", 0, ""),),
+    )
+    paint = partial(with_layers, look=LOOK, names=ELEMENTS)
     filmed = ailment.well.shape == Choices().shape
     ill = Live(
         name=f"ill_{key}",
@@ -170,145 +197,162 @@ def twins() -> tuple[Part, ...]:
     )
 
 
-LESSON = Lesson(
-    number=10,
-    title="For practitioners",
-    summary="How many inducing points, how deep, when to stop, and what goes wrong.",
-    minutes=25,
-    parts=(
-        Words(
-            "You have your own data, and an afternoon. This lesson is about the few choices that "
-            "matter, in the order in which you will meet them, and about the ways in which a deep "
-            "GP goes wrong. Each of these can be switched on below, so that you know its face when "
-            "you see it."
+def on_paper() -> tuple[Part, ...]:
+    """Every ailment, one after another."""
+    return tuple(
+        part
+        for ailment in AILMENTS.values()
+        for part in (
+            Words(f"### {ailment.title}"),
+            Try(ailment.do, ailment.then),
+            Words(f"**The cure.** {ailment.cure}"),
+        )
+    )
+
+
+BEFORE: tuple[Part, ...] = (
+    Words(
+        "You have your own data, and an afternoon. This lesson is about the few choices that "
+        "matter, in the order in which you will meet them, and about the ways in which a deep "
+        "GP goes wrong. Each of these can be switched on below, so that you know its face when "
+        "you see it."
+    ),
+    Live(
+        name="sizes",
+        choices=Choices(),
+        paint=partial(chosen, look=LOOK, names=ELEMENTS),
+        style=(ink,),
+        hosts=(
+            (("deep", 285, "The deep model"), ("bound", 285, "The bound")),
+            (("bound_words", 0, ""),),
         ),
-        Live(
-            name="sizes",
-            choices=Choices(),
-            paint=partial(chosen, look=LOOK, names=ELEMENTS),
-            style=(ink,),
-            hosts=(
-                (("deep", 285, "The deep model"), ("bound", 285, "The bound")),
-                (("bound_words", 0, ""),),
-            ),
-            says="The step, with as many inducing points and layers as you like.",
-            controls=("inducing", "layers", "rate"),
-            offers={"inducing": (5, 10, 25, 50), "layers": (1, 2, 3), "rate": (0.005, 0.01, 0.05)},
-            film=tuple(film("step")),
-        ),
-        Words(
-            "## How many inducing points?\n\n"
-            "As many as the function has features, and then some. In one dimension 10 to 25 are "
-            "plenty; for tables of some ten columns, start at 100. The price grows with the square:"
-        ),
-        Equation(
-            r"\text{cost of a step} = O\big(B\, M^2\, (D^1 + D^2 + \cdots + D^L)\big)",
-            "B rows in the minibatch, M inducing points, $D^l$ outputs of layer $l$. Twice as many "
-            "inducing points cost four times as much; another layer costs once more of the same.",
-        ),
-        Try(
-            "Compare 5 inducing points with 25, each at step 1,000.",
-            "With 5 the deep model's bound ends lower, but it still finds the jump: two layers use "
-            "a few points well. Double M until the bound, or better the held-out score, gains less "
-            "than you care about. Then stop.",
-        ),
-        Words(
-            "## How deep?\n\n"
-            "Fit one layer first. It is fast, its bound is tight, and it is the score to beat. "
-            "Then two. Two layers bring most of what depth can bring; go to three where two were "
-            "clearly better than one. A layer that is not needed switches off (lessons 5 and 8), "
-            "so the risk is time, not [overfitting](glossary#overfitting).\n\n"
-            "## When to stop?\n\n"
-            "When the *smoothed* bound has levelled off. It trembles (lesson 6), so compare the "
-            "mean of the last 500 steps with the mean of the 500 before: a gain of less than a "
-            "hundredth of a nat a row is not worth waiting for. Let rates fall towards the end. "
-            "And look at held-out rows; not to stop early, since the bound does not overfit as a "
-            "training error does, but because it is the only score that counts."
-        ),
-        Words(
-            "## What goes wrong\n\n"
-            "Five ailments. Each comes with a healthy twin: same data, same seed, nothing else "
-            "changed. Look at both before you read on."
-        ),
-        Picture(ward, "Choose one; its two runs start below."),
-        *twins(),
-        Words(
-            "## A check-list\n\n"
-            "1. Scale inputs and outputs by the training rows.\n"
-            "2. Fit least squares and one layer first: know what there is to beat.\n"
-            "3. Z from k-means, linear means inside, RBF kernel, a lengthscale for each input.\n"
-            "4. 100 inducing points, two layers, Adam at 0.01, natural gradients for the last "
-            "layer.\n"
-            "5. Watch the smoothed bound, the noise and the layers. Noise as large as the data's "
-            "deviation means that nothing was learned.\n"
-            "6. Score held-out rows by the mixture, and check "
-            "[calibration](glossary#calibration)."
-        ),
-        Question(
-            "The bound has been flat for 2,000 steps. The noise variance, in standard units, is "
-            "1.0. What has happened?",
+        says="The step, with as many inducing points and layers as you like.",
+        controls=("inducing", "layers", "rate"),
+        offers={"inducing": (5, 10, 25, 50), "layers": (1, 2, 3), "rate": (0.005, 0.01, 0.05)},
+        film=tuple(film("step")),
+    ),
+    Words(
+        "## How many inducing points?\n\n"
+        "As many as the function has features, and then some. In one dimension 10 to 25 are "
+        "plenty; for tables of some ten columns, start at 100. The price grows with the square:"
+    ),
+    Equation(
+        r"\text{cost of a step} = O\big(B\, M^2\, (D^1 + D^2 + \cdots + D^L)\big)",
+        "B rows in the minibatch, M inducing points, $D^l$ outputs of layer $l$. Twice as many "
+        "inducing points cost four times as much; another layer costs once more of the same.",
+    ),
+    Try(
+        "Compare 5 inducing points with 25, each at step 1,000.",
+        "With 5 the deep model's bound ends lower, but it still finds the jump: two layers use "
+        "a few points well. Double M until the bound, or better the held-out score, gains less "
+        "than you care about. Then stop.",
+    ),
+    Words(
+        "## How deep?\n\n"
+        "Fit one layer first. It is fast, its bound is tight, and it is the score to beat. "
+        "Then two. Two layers bring most of what depth can bring; go to three where two were "
+        "clearly better than one. A layer that is not needed switches off (lessons 5 and 8), "
+        "so the risk is time, not [overfitting](glossary#overfitting).\n\n"
+        "## When to stop?\n\n"
+        "When the *smoothed* bound has levelled off. It trembles (lesson 6), so compare the "
+        "mean of the last 500 steps with the mean of the 500 before: a gain of less than a "
+        "hundredth of a nat a row is not worth waiting for. Let rates fall towards the end. "
+        "And look at held-out rows; not to stop early, since the bound does not overfit as a "
+        "training error does, but because it is the only score that counts."
+    ),
+    Words(
+        "## What goes wrong\n\n"
+        "Five ailments. Each comes with a healthy twin: same data, same seed, nothing else "
+        "changed. Look at both before you read on."
+    ),
+    Picture(ward, "Choose one; its two runs start below.", (AILMENT,)),
+)
+AFTER: tuple[Part, ...] = (
+    Words(
+        "## A check-list\n\n"
+        "1. Scale inputs and outputs by the training rows.\n"
+        "2. Fit least squares and one layer first: know what there is to beat.\n"
+        "3. Z from k-means, linear means inside, RBF kernel, a lengthscale for each input.\n"
+        "4. 100 inducing points, two layers, Adam at 0.01, natural gradients for the last "
+        "layer.\n"
+        "5. Watch the smoothed bound, the noise and the layers. Noise as large as the data's "
+        "deviation means that nothing was learned.\n"
+        "6. Score held-out rows by the mixture: log-likelihood and RMSE, or CRPS, which is in "
+        "the units of y. Check [calibration](glossary#calibration) by coverage and PIT.\n"
+        "7. Ask what it has learned: relevance says which inputs matter, response curves how, "
+        "and quantile bands how sure it is."
+    ),
+    Question(
+        "The bound has been flat for 2,000 steps. The noise variance, in standard units, is "
+        "1.0. What has happened?",
+        (
             (
-                (
-                    "It has converged to a good fit.",
-                    False,
-                    "In standard units the data have variance 1. Noise of 1 leaves nothing for the "
-                    "function: the model calls everything noise.",
-                ),
-                (
-                    "The model has learned nothing: begin again with a smaller rate.",
-                    True,
-                    "This is the face of the huge learning rate, and of zero means in deep models. "
-                    "If a single layer too ends there, the inputs may truly say nothing.",
-                ),
-                (
-                    "There are too few inducing points.",
-                    False,
-                    "Too few make a function too smooth, and the noise somewhat too large. They "
-                    "rarely leave nothing at all.",
-                ),
+                "It has converged to a good fit.",
+                False,
+                "In standard units the data have variance 1. Noise of 1 leaves nothing for the "
+                "function: the model calls everything noise.",
             ),
-        ),
-        Question(
-            "Your table has 11 columns in units from 0.001 to 10,000. Must you do anything?",
             (
-                (
-                    "Standardise each column by the training rows.",
-                    True,
-                    "Then one start value of the lengthscale suits all of them, and a step of one "
-                    "size does. In this app it is done for you.",
-                ),
-                (
-                    "No: there is a lengthscale for each input, and it will be learned.",
-                    False,
-                    "It would have to travel from 2 to 20,000 before anything can be seen, and "
-                    "without seeing anything there is no gradient to travel by.",
-                ),
-                (
-                    "Standardise by all rows, test rows included.",
-                    False,
-                    "Test rows must not be known to anything. It is a small leak, but it is one.",
-                ),
+                "The model has learned nothing: begin again with a smaller rate.",
+                True,
+                "This is the face of the huge learning rate, and of zero means in deep models. "
+                "If a single layer too ends there, the inputs may truly say nothing.",
             ),
-        ),
-        Question(
-            "Doubling M from 100 to 200 raised the held-out log-likelihood by 0.001 a row. What "
-            "next?",
             (
-                (
-                    "Keep 100: spend the time elsewhere, perhaps on a second layer.",
-                    True,
-                    "M is no longer what holds the model back. A fourfold price for a thousandth "
-                    "of a nat is a poor bargain.",
-                ),
-                (
-                    "Go on to 400: more is always better.",
-                    False,
-                    "The bound never falls with more, but the gain has levelled off and the price "
-                    "has not.",
-                ),
+                "There are too few inducing points.",
+                False,
+                "Too few make a function too smooth, and the noise somewhat too large. They "
+                "rarely leave nothing at all.",
             ),
         ),
     ),
+    Question(
+        "Your table has 11 columns in units from 0.001 to 10,000. Must you do anything?",
+        (
+            (
+                "Standardise each column by the training rows.",
+                True,
+                "Then one start value of the lengthscale suits all of them, and a step of one "
+                "size does. In this app it is done for you.",
+            ),
+            (
+                "No: there is a lengthscale for each input, and it will be learned.",
+                False,
+                "It would have to travel from 2 to 20,000 before anything can be seen, and "
+                "without seeing anything there is no gradient to travel by.",
+            ),
+            (
+                "Standardise by all rows, test rows included.",
+                False,
+                "Test rows must not be known to anything. It is a small leak, but it is one.",
+            ),
+        ),
+    ),
+    Question(
+        "Doubling M from 100 to 200 raised the held-out log-likelihood by 0.001 a row. What next?",
+        (
+            (
+                "Keep 100: spend the time elsewhere, perhaps on a second layer.",
+                True,
+                "M is no longer what holds the model back. A fourfold price for a thousandth "
+                "of a nat is a poor bargain.",
+            ),
+            (
+                "Go on to 400: more is always better.",
+                False,
+                "The bound never falls with more, but the gain has levelled off and the price "
+                "has not.",
+            ),
+        ),
+    ),
+)
+LESSON = Lesson(
+    number=NUMBER,
+    title="For practitioners",
+    summary="How many inducing points, how deep, when to stop, and what goes wrong.",
+    minutes=25,
+    parts=(*BEFORE, *twins(), *AFTER),
+    on_paper=(*BEFORE, *on_paper(), *AFTER),
 )
 
 show(LESSON)

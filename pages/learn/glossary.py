@@ -37,6 +37,7 @@ class Term:
     """In TeX."""
 
 
+# In the order of the pipeline: counts first, then what the equations are made of.
 LETTERS = (
     ("S", "samples: paths through the layers, for each row"),
     ("N", "rows of the training data"),
@@ -46,6 +47,21 @@ LETTERS = (
     ("P", "outputs"),
     ("L", "layers"),
     ("C", "classes"),
+    ("X,\\; Y", "inputs and outputs of the training rows"),
+    ("x_*", "a new input, at which something is predicted"),
+    ("K", "the kernel's matrix at the training inputs: $K_{ij} = k(x_i, x_j)$"),
+    (
+        "F^l,\\; U^l,\\; Z^{l-1}",
+        "of layer $l$: its values at the rows, its values at the inducing "
+        "inputs, and these inputs, which lie in the space that the layer below gives; $F^0 = X$",
+    ),
+    ("\\alpha(x)", "$k(Z, Z)^{-1} k(Z, x)$: how much each inducing value counts at $x$"),
+    ("\\tilde\\mu,\\; \\tilde\\Sigma", "mean and covariance of f once q(u) is put in for u"),
+    ("\\mathbf{m},\\; \\mathbf{S}", "mean and covariance of q(u)"),
+    ("W", "the fixed matrix of an inner layer's linear mean function, $m(h) = hW$"),
+    ("\\sigma^2", "the variance of the noise of y"),
+    ("\\sigma_l^2", "the variance of the noise between layers"),
+    ("\\Phi", "the normal distribution function"),
 )
 
 TERMS = (
@@ -92,7 +108,7 @@ TERMS = (
         "A lower-triangular matrix whose square is a covariance. It solves the equations of a GP, "
         "and fails where the covariance has lost its digits.",
         (10,),
-        r"K = L L^\top",
+        r"K = R R^\top",
     ),
     Term(
         "component",
@@ -224,6 +240,14 @@ TERMS = (
         r"Z,\; u = f(Z)",
     ),
     Term(
+        "jensen",
+        "Jensen's inequality",
+        "The log of an average lies above the average of logs. It is why the bound is one, and why "
+        "paths are averaged before the log is taken.",
+        (5, 7),
+        r"\log \mathbb{E}[z] \ge \mathbb{E}[\log z]",
+    ),
+    Term(
         "jitter",
         "Jitter",
         "A tiny number added to the diagonal of a covariance, so that rounding does not make it "
@@ -298,6 +322,13 @@ TERMS = (
         r"q(f_i^L)",
     ),
     Term(
+        "matern",
+        "Matérn kernels",
+        "A family of kernels, by roughness: draws of Matérn 1/2 have no slope anywhere, those of "
+        "3/2 have a slope, those of 5/2 a curvature too. The RBF is its smooth end.",
+        (1,),
+    ),
+    Term(
         "mean-function",
         "Mean function",
         "What a layer gives before it has learned anything. Inner layers have a linear one, so "
@@ -342,6 +373,14 @@ TERMS = (
         r"\sigma^2",
     ),
     Term(
+        "layer-noise",
+        "Noise between layers",
+        "A trace of noise that each layer adds to what it hands on, as part of its kernel's "
+        "diagonal.",
+        (3,),
+        r"\sigma_l^2",
+    ),
+    Term(
         "overfitting",
         "Overfitting",
         "To learn by heart what will not come again. Its sign is a held-out score that falls while "
@@ -371,6 +410,13 @@ TERMS = (
         r"F(y)",
     ),
     Term(
+        "poisson",
+        "Poisson likelihood",
+        "For counts: the function is the logarithm of their rate.",
+        (9,),
+        r"y \sim \mathrm{Poisson}(e^f)",
+    ),
+    Term(
         "posterior",
         "Posterior",
         "What is believed after the data were seen: the prior, weighed by the likelihood.",
@@ -386,12 +432,18 @@ TERMS = (
     ),
     Term(
         "q-u",
-        "q(u), with m and S",
+        "q(u)",
         "The model's belief about a layer's values u at its inducing inputs: a Gaussian, whose "
-        "mean m and covariance S are learned. (This S is a matrix; the number of samples has the "
-        "same letter.)",
+        "mean $\\mathbf{m}$ and covariance $\\mathbf{S}$ are learned.",
         (2, 5),
-        r"q(u) = \mathcal{N}(m, S)",
+        r"q(u) = \mathcal{N}(\mathbf{m}, \mathbf{S})",
+    ),
+    Term(
+        "quantile-band",
+        "Quantile band",
+        "What lies between two quantiles of a prediction: between the 2.5th and the 97.5th "
+        "hundredth, a new point lies in 95 cases of a hundred.",
+        (10,),
     ),
     Term(
         "rbf",
@@ -399,6 +451,20 @@ TERMS = (
         "The commonest kernel, also called squared exponential. Its functions are very smooth.",
         (1,),
         r"\sigma_f^2 \exp\!\big({-\tfrac12} \|x - x'\|^2 / \ell^2\big)",
+    ),
+    Term(
+        "relevance",
+        "Relevance",
+        "How sharply the first layer depends on an input: one over its lengthscale, in standard "
+        "units.",
+        (10,),
+        r"1 / \ell_d",
+    ),
+    Term(
+        "response-curve",
+        "Response curve",
+        "What a model predicts while one input varies and the others stay at their medians.",
+        (10,),
     ),
     Term(
         "rival",
@@ -429,6 +495,14 @@ TERMS = (
         r"\hat f^{\,1}, \ldots, \hat f^{\,L-1}",
     ),
     Term(
+        "softmax",
+        "Softmax",
+        "A likelihood for several classes: each has a probability in proportion to e to the power "
+        "of its function.",
+        (9,),
+        r"e^{f_c} / \textstyle\sum_k e^{f_k}",
+    ),
+    Term(
         "sparse-gp",
         "Sparse GP",
         "A GP that remembers its function by M inducing points instead of all N rows.",
@@ -448,6 +522,20 @@ TERMS = (
         (3,),
     ),
     Term(
+        "student-t",
+        "Student-t likelihood",
+        "Noise with heavy tails: a row that is far off costs less than with Gaussian noise, so "
+        "outliers do not drag the function along.",
+        (9,),
+    ),
+    Term(
+        "unbiased",
+        "Unbiased",
+        "Right on average: the mean over all throws of the dice is what is estimated, however far "
+        "off one throw may be.",
+        (6,),
+    ),
+    Term(
         "variance-split",
         "Within and between",
         "The two parts of a mixture's variance: what every path leaves open, and what the paths "
@@ -465,8 +553,8 @@ TERMS = (
     Term(
         "whitening",
         "Whitening",
-        "To learn v instead of u = L v with K = L Lᵀ, so that the prior of v is N(0, I). Training "
-        "is then less stiff.",
+        "To learn v instead of u = R v with k(Z, Z) = R Rᵀ, so that the prior of v is N(0, I). "
+        "Training is then less stiff.",
         (2,),
     ),
     Term(
@@ -506,7 +594,7 @@ with in_words("The glossary could not be shown. Reload the page."):
     )
     found = [t for t in TERMS if wish.strip().lower() in f"{t.name} {t.says}".lower()]
     if not wish:
-        st.subheader("Letters", anchor="letters")
+        st.subheader("Letters and symbols", anchor="letters")
         st.markdown(
             "| | |\n|:--|:--|\n" + "\n".join(f"| ${letter}$ | {says} |" for letter, says in LETTERS)
         )

@@ -18,7 +18,7 @@ from pages.figures.lessons_a import live, sparse_figure, tightening_figure
 from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+from pages.ui.lesson import Equation, Hand, Lesson, Live, Picture, Question, Try, Words, hand, show
 
 KERNEL = Settings(deviation=45.0, lengthscale=5.0, noise=23.0)  # near the largest evidence
 PLACEMENTS: dict[Placement, str] = {
@@ -26,6 +26,8 @@ PLACEMENTS: dict[Placement, str] = {
     "random": "At random",
     "crowded": "All on the left",
 }
+COUNT = Hand("sparse_m", 5, range(1, MOST_INDUCING + 1))
+PLACE = Hand("sparse_placement", "evenly", tuple(PLACEMENTS))
 
 ink = ink_for(st.context.theme.type)
 
@@ -60,16 +62,14 @@ def by_hand() -> None:
         "Inducing points M",
         1,
         MOST_INDUCING,
-        5,
-        key="sparse_m",
+        **hand(COUNT),
         help="How many values u = f(Z) the model may remember.",
     )
     placement = right.segmented_control(
         "Where Z lies",
         list(PLACEMENTS),
-        default="evenly",
+        **hand(PLACE, "default"),
         format_func=PLACEMENTS.__getitem__,
-        key="sparse_placement",
         required=True,
     )
     x, y, names = crash()
@@ -108,9 +108,11 @@ LESSON = Lesson(
         ),
         Picture(
             by_hand,
-            "First: data, the exact GP's ± 2σ (dashed), the sparse GP's mean and ± 2σ (blue). Each "
-            "triangle is an inducing input z with its bar, q(u) ± 2σ. Second: the bound as M "
-            "grows, below the exact evidence; what lies far below is cut off.",
+            "First: data, the exact GP's ± 2 deviations (dashed), the sparse GP's mean and ± 2 "
+            "deviations (blue). Each triangle is an inducing input z with its bar, the mean of "
+            "q(u) ± 2 deviations. Second: the bound as M grows, below the exact evidence; what "
+            "lies far below is cut off.",
+            (COUNT, PLACE),
         ),
         Try(
             "With **Evenly**, slide M slowly from 5 to 20, and read the line below the pictures.",
@@ -122,21 +124,24 @@ LESSON = Lesson(
         Words(
             "## What q(u) is\n\n"
             "The model does not know the values u exactly. It holds a belief about them, a "
-            "Gaussian [q(u)](glossary#q-u) with a mean $m$ and a covariance $S$. These are free "
-            "numbers, learned like weights. The bars in the picture are their marginals. Between "
-            "the inducing inputs the prior does the work: *given* u, it knows how f goes on."
+            "Gaussian [q(u)](glossary#q-u) with a mean $\\mathbf{m}$ and a covariance "
+            "$\\mathbf{S}$. These are free numbers, learned like weights. The bars in the picture "
+            "are their marginals. Between the inducing inputs the prior does the work: *given* u, "
+            "it knows how f goes on."
         ),
         Equation(
-            r"\begin{split} q(f, u) &= p(f \mid u)\; q(u) \\ q(u) &= \mathcal{N}(u \mid m, S) "
-            r"\end{split}",
+            r"\begin{split} q(f, u) &= p(f \mid u)\; q(u) \\ "
+            r"q(u) &= \mathcal{N}(u \mid \mathbf{m}, \mathbf{S}) \end{split}",
             "The approximation keeps the prior's conditional and replaces only the belief about u.",
         ),
         Equation(
-            r"\begin{split} \tilde\mu(x) &= m(x) + \alpha(x)^\top (m - m(Z)), \\ "
-            r"\tilde\Sigma(x, x') &= k(x, x') - \alpha(x)^\top \big(k(Z, Z) - S\big)\, \alpha(x'), "
-            r"\\ \alpha(x) &= k(Z, Z)^{-1} k(Z, x) \end{split}",
+            r"\begin{split} \tilde\mu(x) &= m(x) + \alpha(x)^\top (\mathbf{m} - m(Z)), \\ "
+            r"\tilde\Sigma(x, x') &= k(x, x') - \alpha(x)^\top "
+            r"\big(k(Z, Z) - \mathbf{S}\big)\, \alpha(x'), \\ "
+            r"\alpha(x) &= k(Z, Z)^{-1} k(Z, x) \end{split}",
             "What this says of f anywhere. The prior's variance, less what knowing u would remove, "
-            "plus what is still uncertain about u. Only an M × M matrix is inverted.",
+            "plus what is still uncertain about u. Only an M × M matrix is inverted. (Here $m(x)$ "
+            "is the mean function, and $\\mathbf{m}$ the mean of q(u).)",
         ),
         Words(
             "## The bound\n\n"
@@ -144,9 +149,13 @@ LESSON = Lesson(
             "[evidence](glossary#evidence), but it needs the big matrix. There is something "
             "cheaper that never lies above it: the "
             "[evidence lower bound](glossary#elbo), or simply *the bound*. It goes up when q(u) "
-            "explains the data, and down when q(u) strays from the prior. Whatever raises it "
-            "brings the sparse GP nearer to the exact one; the gap is exactly the "
-            "[KL divergence](glossary#kl-divergence) between the two posteriors."
+            "explains the data, and down when q(u) strays from the prior. With kernel and noise as "
+            "they are, whatever raises it brings the sparse GP nearer to the exact one; the gap is "
+            "exactly the [KL divergence](glossary#kl-divergence) between the two posteriors. To "
+            "raise it is called variational inference.\n\n"
+            "One trick of the trade: with the Cholesky factor $k(Z, Z) = R R^\\top$, the model "
+            "learns $v$ instead of $u = R v$. This is called whitening. Its prior is N(0, I), "
+            "wherever Z goes, and the climb is less steep-sided."
         ),
         Equation(
             r"\begin{split} \mathcal{L} &= \sum_{i=1}^N \mathbb{E}_{q(f_i)}"

@@ -12,10 +12,28 @@ from pages.figures.lessons_b import bent_figure, bent_mixture, chosen, with_mixt
 from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices, write_points
-from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+from pages.ui.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    show,
+    take_hands,
+)
+
+NUMBER = 7
+MIDDLE = Hand("bent_middle", 0.0, [round(-1 + 0.1 * i, 1) for i in range(21)])
+DEVIATION = Hand("bent_deviation", 0.8, [round(0.1 * i, 1) for i in range(1, 11)])
+STEEPNESS = Hand("bent_steepness", 4.0, [round(0.2 * i, 1) for i in range(1, 41)])
+STAR = Hand("star_7", 0.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
 
 ink = ink_for(st.context.theme.type)
-st.session_state.setdefault("star_7", 0.0)
+take_hands(NUMBER, (MIDDLE, DEVIATION, STEEPNESS, STAR))
 
 
 def gap() -> str:
@@ -28,9 +46,9 @@ def gap() -> str:
 def by_hand() -> None:
     """A Gaussian, bent."""
     left, middle, right = st.columns(3, gap="medium")
-    where = left.slider("Middle of the belief", -1.0, 1.0, 0.0, 0.1, key="bent_middle")
-    deviation = middle.slider("How unsure it is, σ", 0.1, 1.0, 0.8, 0.1, key="bent_deviation")
-    steepness = right.slider("Steepness of layer 2", 0.2, 8.0, 4.0, 0.2, key="bent_steepness")
+    where = left.slider("Middle of the belief", -1.0, 1.0, step=0.1, **hand(MIDDLE))
+    deviation = middle.slider("How unsure it is", 0.1, 1.0, step=0.1, **hand(DEVIATION))
+    steepness = right.slider("Steepness of layer 2", 0.2, 8.0, step=0.2, **hand(STEEPNESS))
     figure = bent_figure(where, deviation, steepness, ink)
     alt = "A Gaussian belief about h, the layer that bends it, and the mixture that comes out."
     stage.figure(figure, alt, "bent_picture")
@@ -46,24 +64,24 @@ def by_hand() -> None:
 
 def at_a_place() -> None:
     """The mixture of the run above, where the slider says."""
-    st.slider("Place x*", -2.0, 2.0, 0.0, 0.05, key="star_7")
+    st.slider("Place x*", -2.0, 2.0, step=0.05, **hand(STAR))
     stage.words("gap/mixture_title", 20)
     stage.picture("gap/mixture", 236)
     stage.words("gap/mixture_words", 20)
 
 
 def clicked() -> None:
-    """A click in the picture of the run moves x* there."""
+    """A click in a picture of the gap moves x* there."""
     where = getattr(st.session_state.get("stage"), "click", None)
-    if where:
+    if where and str(where.get("name")).startswith("gap/"):
         with suppress(KeyError, TypeError, ValueError):
             place = float(np.clip(float(where["x"]), -2.0, 2.0))
             st.session_state.star_7 = round(round(place / 0.05) * 0.05, 2)
 
 
-look = Look(ink, star=(float(st.session_state.star_7),))
+look = Look(ink, star=(float(st.session_state.get(STAR.key, STAR.first)),))
 LESSON = Lesson(
-    number=7,
+    number=NUMBER,
     title="Prediction is a mixture",
     summary="A deep GP's answer is many Gaussians, not one. Sometimes that matters a great deal.",
     minutes=20,
@@ -81,10 +99,11 @@ LESSON = Lesson(
             "First: the belief about h (blue hill), the second layer (line), and 40 even sample "
             "paths on it. Second: the mixture that they make, and the Gaussian with its mean and "
             "deviation (dotted).",
+            (MIDDLE, DEVIATION, STEEPNESS),
         ),
         Try(
-            "Lower the steepness to 0.4. Then raise it to 8. Then, at 8, lower σ to 0.1 and move "
-            "the middle to 1.",
+            "Lower the steepness to 0.4. Then raise it to 8. Then, at 8, lower **How unsure it "
+            "is** to 0.1 and move the middle to 1.",
             "A gentle slope hands a Gaussian on as a Gaussian: the two curves agree. A cliff tears "
             "it in two, and the summary is highest where the mixture is nearly zero. A belief "
             "that is sure, and away from the cliff, comes out as one narrow hump again.",
@@ -117,6 +136,7 @@ LESSON = Lesson(
             at_a_place,
             "At x*: 40 components (thin), their mixture (thick), the Gaussian summary (dotted), "
             "and the single layer's prediction (dashed).",
+            (STAR,),
         ),
         Try(
             "Let it train to step 1,000. Set x* to 1.5, in the middle of a plain. Then move it to "
@@ -129,8 +149,9 @@ LESSON = Lesson(
         ),
         Words(
             "## Where the variance comes from\n\n"
-            "A mixture's variance has two parts, and throwing one of them away is a common bug. "
-            "Let $\\mu_s$ and $\\sigma_s^2$ be the mean and the variance on path $s$. Then"
+            "A mixture's variance has two parts, [within and between](glossary#variance-split) the "
+            "paths, and throwing one of them away is a common bug. Let $\\mu_s$ and "
+            "$\\sigma_s^2$ be the mean and the variance on path $s$. Then"
         ),
         Equation(
             r"\operatorname{Var}[y] = \underbrace{\frac1S \sum_s \sigma_s^2}_{\text{within a path}}"
@@ -144,8 +165,8 @@ LESSON = Lesson(
             r"\mathcal{N}\big(y_* \mid \mu_s, \sigma_s^2 + \sigma^2\big) \;\ge\; \frac1S "
             r"\sum_{s=1}^{S} \log \mathcal{N}\big(y_* \mid \mu_s, \sigma_s^2 + \sigma^2\big)",
             "A held-out row is scored by the log of the average, not by the average of the logs. "
-            "The second is what one gets by scoring path by path; it is never larger, and punishes "
-            "a model for every path that was wrong.",
+            "The second is what one gets by scoring path by path; it is never larger (Jensen's "
+            "inequality), and punishes a model for every path that was wrong.",
         ),
         Words(
             "## What a mixture can do, and what training finds\n\n"
@@ -182,7 +203,7 @@ LESSON = Lesson(
             "and how likely is a new point near it?",
             (
                 (
-                    "0, and nothing is less likely between the humps.",
+                    "0, and no place between the humps is less likely.",
                     True,
                     "A mean need not be a place where anything happens. The summary 0 ± 1 is "
                     "correct as a mean and a deviation, and useless as a picture.",
@@ -190,8 +211,7 @@ LESSON = Lesson(
                 (
                     "0, and this is where most new points lie.",
                     False,
-                    "That holds for one Gaussian. Here the density at 0 is ten deviations away "
-                    "from either hump.",
+                    "That holds for one Gaussian. Here 0 lies ten deviations from either hump.",
                 ),
                 (
                     "−1 or 1, whichever has more paths.",

@@ -10,9 +10,11 @@ from pages.figures.lessons_a import belief_figure, live, sum_figure
 from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+from pages.ui.lesson import Equation, Hand, Lesson, Live, Picture, Question, Try, Words, hand, show
 
 SEEN, NOISE = 1.5, 0.5
+MEAN = Hand("belief_mean", 0.0, [round(-2 + 0.05 * i, 2) for i in range(101)])
+DEVIATION = Hand("belief_sd", 1.0, [round(0.05 * i, 2) for i in range(1, 41)])
 
 ink = ink_for(st.context.theme.type)
 
@@ -20,8 +22,8 @@ ink = ink_for(st.context.theme.type)
 def by_hand() -> None:
     """One unknown, one observation, and a belief that a person sets."""
     left, right = st.columns(2, gap="medium")
-    mean = left.slider("Mean m of q(u)", -2.0, 3.0, 0.0, 0.05, key="belief_mean")
-    sd = right.slider("Deviation s of q(u)", 0.05, 2.0, 1.0, 0.05, key="belief_sd")
+    mean = left.slider("Mean m of q(u)", -2.0, 3.0, step=0.05, **hand(MEAN))
+    sd = right.slider("Deviation s of q(u)", 0.05, 2.0, step=0.05, **hand(DEVIATION))
     parts = bound_by_hand(SEEN, NOISE, mean, sd)
     wide, narrow = st.columns([3, 2], gap="medium")
     with wide:
@@ -55,6 +57,7 @@ LESSON = Lesson(
             "First: prior (dotted), exact posterior (dashed), your q(u) (solid), and y with its "
             "noise, σ = 0.5. Second: fit and KL make the bound; the dashed line is the log "
             "evidence, which it cannot pass.",
+            (MEAN, DEVIATION),
         ),
         Try(
             "Set m to 1.5 and s to 0.05: believe what you saw, and be sure of it. Then find the m "
@@ -131,7 +134,7 @@ LESSON = Lesson(
             "far more. It stays on, and the bound ends more than 50 nats above the single layer's.",
         ),
         Try(
-            "Go back to the nearly straight data, and set the depth to 4.",
+            "Go back to the nearly straight data, set the depth to 4, and wait for step 3,000.",
             "All three inner layers switch off, one like another: each KL falls below 1 nat, and "
             "the bound ends within 3 nats of the single layer's.",
         ),

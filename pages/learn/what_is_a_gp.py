@@ -6,7 +6,19 @@ from dgp_core.by_hand import GRID, KernelName, gp_by_hand
 from pages.figures.lessons_a import gp_figure, kernel_figure
 from pages.figures.palette import ink_for
 from pages.ui import stage
-from pages.ui.lesson import Equation, Lesson, Picture, Question, Try, Words, show
+from pages.ui.choices import read_points
+from pages.ui.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    locked,
+    show,
+)
 
 KERNELS: dict[KernelName, str] = {
     "rbf": "RBF",
@@ -17,6 +29,28 @@ LENGTHSCALES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 NOISES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5)
 EXAMPLE = ((-2.0, -1.0), (-0.5, 0.8), (1.5, 0.3))
 MOST_POINTS = 40
+HIGHEST = 3.2
+
+
+def link_points(words: str) -> tuple:
+    """The points of a link; a ValueError where they are none."""
+    points = tuple(read_points(words))
+    if len(points) > MOST_POINTS:
+        raise ValueError(f"{MOST_POINTS} points are the most.")
+    return tuple(inside(x, y) for x, y in points)
+
+
+def inside(x: float, y: float) -> tuple[float, float]:
+    """The nearest place in the picture."""
+    x = min(max(x, float(GRID[0])), float(GRID[-1]))
+    return x, min(max(y, -HIGHEST), HIGHEST)
+
+
+KERNEL = Hand("gp_kernel", "rbf", tuple(KERNELS))
+LENGTHSCALE = Hand("gp_lengthscale", 1.0, LENGTHSCALES)
+NOISE = Hand("gp_noise", 0.1, NOISES)
+POINTS = Hand("gp_points", (), read=link_points)
+SEED = Hand("gp_seed", 0, range(1000))
 
 ink = ink_for(st.context.theme.type)
 memory = st.session_state
@@ -27,9 +61,9 @@ memory.setdefault("gp_seed", 0)
 def put(x: float, y: float, near_x: float = 0.0, near_y: float = 0.0) -> None:
     """Puts down a point, or takes away the one that was clicked."""
     rest = tuple(p for p in memory.gp_points if abs(p[0] - x) > near_x or abs(p[1] - y) > near_y)
-    if len(rest) == len(memory.gp_points) and len(rest) < MOST_POINTS:
-        x = min(max(x, float(GRID[0])), float(GRID[-1]))
-        rest = (*rest, (x, min(max(y, -3.2), 3.2)))
+    memory.gp_full = len(rest) == len(memory.gp_points) == MOST_POINTS
+    if len(rest) == len(memory.gp_points) and not memory.gp_full:
+        rest = (*rest, inside(x, y))
     memory.gp_points = rest
 
 
@@ -40,11 +74,11 @@ def clicked() -> None:
 
 
 def set_points(points: tuple) -> None:
-    memory.gp_points = points
+    memory.gp_points, memory.gp_full = points, False
 
 
 def redraw() -> None:
-    memory.gp_seed += 1
+    memory.gp_seed = (memory.gp_seed + 1) % len(SEED.offered)
 
 
 def put_typed() -> None:
@@ -57,37 +91,41 @@ def gp() -> None:
     kernel = left.segmented_control(
         "Kernel",
         list(KERNELS),
-        default="rbf",
+        **hand(KERNEL, "default"),
         format_func=KERNELS.__getitem__,
-        key="gp_kernel",
         required=True,
         help="What functions are believed in before any point is seen: very smooth ones (RBF), "
-        "some with kinks (Matérn 3/2), or rough ones (Matérn 1/2).",
+        "some that bend more abruptly (Matérn 3/2), or rough ones (Matérn 1/2).",
     )
     lengthscale = middle.select_slider(
         "Lengthscale ℓ",
         LENGTHSCALES,
-        1.0,
-        key="gp_lengthscale",
+        **hand(LENGTHSCALE),
         help="How far one must go in x before f has become another value.",
     )
     noise = right.select_slider(
         "Noise σ",
         NOISES,
-        0.1,
-        key="gp_noise",
+        **hand(NOISE),
         help="How far a point may lie from the function: the deviation of what is measured.",
     )
     points = memory.gp_points
     seen = gp_by_hand(kernel, lengthscale, noise, points, memory.gp_seed)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.button("Draw others", icon=":material/casino:", on_click=redraw, key="gp_redraw")
+        st.button(
+            "Draw others",
+            icon=":material/casino:",
+            on_click=redraw,
+            key="gp_redraw",
+            disabled=locked(),
+        )
         st.button(
             "Three points",
             icon=":material/scatter_plot:",
             on_click=set_points,
             args=(EXAMPLE,),
             key="gp_example",
+            disabled=locked(),
         )
         st.button(
             "Clear",
@@ -95,15 +133,18 @@ def gp() -> None:
             on_click=set_points,
             args=((),),
             key="gp_clear",
-            disabled=not points,
+            disabled=not points or locked(),
         )
         with st.popover("By numbers", icon=":material/keyboard:"):
             st.number_input("x", float(GRID[0]), float(GRID[-1]), 0.0, 0.1, key="gp_x")
             st.number_input("y", -3.0, 3.0, 1.0, 0.1, key="gp_y")
-            st.button("Put a point there", on_click=put_typed, key="gp_put")
+            st.button("Put a point there", on_click=put_typed, key="gp_put", disabled=locked())
     wide, narrow = st.columns([5, 2], gap="medium")
     with wide:
-        alt = f"Six functions drawn from a GP that has seen {len(points)} points, mean and ± 2σ."
+        alt = (
+            f"Six functions drawn from a GP that has seen {len(points)} points, their mean and ± 2 "
+            "deviations."
+        )
         stage.figure(gp_figure(seen, points, ink), alt, "gp_picture")
     with narrow:
         alt = "The correlation of f at two inputs, by their distance."
@@ -113,6 +154,8 @@ def gp() -> None:
         evidence = f"{seen.evidence:,.1f}".replace("-", "−")
         said = "1 point" if len(points) == 1 else f"{len(points)} points"
         st.markdown(f"{said} seen. Log evidence $\\log p(y)$ = **{evidence}** nats.")
+        if memory.get("gp_full"):
+            st.markdown(f"{MOST_POINTS} points are the most. Click one to take it away.")
     else:
         st.markdown("No point seen yet: this is the prior. **Click in the picture to put one.**")
 
@@ -128,13 +171,14 @@ LESSON = Lesson(
             "[Gaussian process](glossary#gaussian-process) begins with a *belief about functions*: "
             "how smooth they are, how fast they vary, how far they go. Before you see any data, "
             "you can draw functions from that belief. The thin lines below are six such draws. "
-            "The shade is where f lies with probability 95 % (± 2σ) at each x."
+            "The shade is where f lies with probability 95 % (± 2 deviations) at each x."
         ),
         Picture(
             gp,
-            "First: functions drawn from the GP (thin), their mean (thick) and ± 2σ (shade). Click "
-            "to put a point; click a point to take it away. Second: how alike f is at two inputs, "
-            "by their distance. That curve is the kernel.",
+            "First: functions drawn from the GP (thin), their mean (thick) and ± 2 deviations "
+            "(shade). Click to put a point; click a point to take it away. Second: how alike f is "
+            "at two inputs, by their distance. That curve is the kernel.",
+            (KERNEL, LENGTHSCALE, NOISE, POINTS, SEED),
         ),
         Words(
             "## From prior to posterior\n\n"
@@ -169,8 +213,9 @@ LESSON = Lesson(
         ),
         Equation(
             r"k(x, x') = \exp\!\left( -\frac{(x - x')^2}{2 \ell^2} \right)",
-            "The RBF kernel, with variance 1: very smooth functions. The Matérn kernels allow "
-            "kinks, and with 1/2 the functions are as rough as a random walk.",
+            "The RBF kernel, with variance 1: very smooth functions. Those of Matérn 3/2 have a "
+            "slope everywhere, but their bends are rough; those of Matérn 1/2 have no slope at "
+            "all, and are as rough as a random walk.",
         ),
         Try(
             "Press **Clear** and shorten the lengthscale from 1 to 0.3. Count how often one "

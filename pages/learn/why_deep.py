@@ -11,9 +11,24 @@ from pages.figures.lessons_a import composition_figures, live
 from pages.figures.palette import ink_for
 from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+from pages.ui.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    locked,
+    show,
+)
 
 FIRST: dict[PriorMean, str] = {"linear": "x + g(x)", "zero": "g(x)"}
+DRAWS = {name: Hand(f"compose_{name}", 0, range(1000)) for name in ("first", "second")}
+MEAN = Hand("compose_mean", "linear", tuple(FIRST))
+PLACE = Hand("compose_follow", -1.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
 
 ink = ink_for(st.context.theme.type)
 memory = st.session_state
@@ -22,7 +37,7 @@ memory.setdefault("compose_second", 0)
 
 
 def another(layer: str) -> None:
-    memory[f"compose_{layer}"] += 1
+    memory[f"compose_{layer}"] = (memory[f"compose_{layer}"] + 1) % 1000
 
 
 def by_hand() -> None:
@@ -35,14 +50,14 @@ def by_hand() -> None:
                 on_click=another,
                 args=(layer,),
                 key=f"redraw_{layer}",
+                disabled=locked(),
             )
     left, right = st.columns(2, gap="medium")
     mean = left.segmented_control(
         "First layer",
         list(FIRST),
-        default="linear",
+        **hand(MEAN, "default"),
         format_func=FIRST.__getitem__,
-        key="compose_mean",
         required=True,
         help="With the linear mean function, the layer bends x; with a mean of zero, it replaces "
         "it. Lesson 4 is about that.",
@@ -51,9 +66,8 @@ def by_hand() -> None:
         "Follow one input x",
         -2.0,
         2.0,
-        -1.0,
-        0.05,
-        key="compose_follow",
+        step=0.05,
+        **hand(PLACE),
         help="The orange diamond: from x to h in the first picture, from h to f in the second.",
     )
     drawn = composition(memory.compose_first, memory.compose_second, mean)
@@ -79,8 +93,8 @@ LESSON = Lesson(
             "everywhere: its functions are as smooth on the left as on the right. Real functions "
             "often are not. They jump, they rest, they start to wiggle. Below, two models learn "
             "the same step at the same time: a "
-            "[deep GP](glossary#deep-gaussian-process) of two layers, in blue, and a single GP, in "
-            "orange."
+            "[deep GP](glossary#deep-gaussian-process) of two layers, in blue, and its rival, a "
+            "single GP, in orange."
         ),
         Live(
             name="race",
@@ -133,6 +147,7 @@ LESSON = Lesson(
             by_hand,
             "A draw of the first layer, a draw of the second, and the second after the first. The "
             "diamond is one input on its way.",
+            (*DRAWS.values(), MEAN, PLACE),
         ),
         Try(
             "Move **Follow one input** from left to right, and watch the diamond on f². Then press "
@@ -155,6 +170,8 @@ LESSON = Lesson(
             "the one below, and each has its own inducing points.",
         ),
         Words(
+            "(The model also allows a trace of noise between the layers, $\\sigma_l^2$, as part of "
+            "each kernel's diagonal.)\n\n"
             "A deep GP is thus *not* a GP. Draw many functions from it, look at two inputs, and "
             "the values there are not jointly Gaussian. This is its gain: it may believe in jumps "
             "and in changing smoothness. It is also its price: the tidy formulas of lesson 1 are "

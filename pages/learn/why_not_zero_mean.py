@@ -10,7 +10,22 @@ from pages.figures.palette import ink_for
 from pages.figures.prior import draws_figure, information_figure, slope_figure
 from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Lesson, Live, Picture, Question, Try, Words, show
+from pages.ui.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    locked,
+    show,
+)
+
+DEPTH = Hand("prior_depth", 1, range(1, MOST_LAYERS + 1))
+SEED = Hand("prior_seed", 0, range(1000))
 
 ink = ink_for(st.context.theme.type)
 memory = st.session_state
@@ -18,7 +33,7 @@ memory.setdefault("prior_seed", 0)
 
 
 def redraw() -> None:
-    memory.prior_seed += 1
+    memory.prior_seed = (memory.prior_seed + 1) % 1000
 
 
 def both_priors():
@@ -34,11 +49,16 @@ def draws() -> None:
         "Layers",
         1,
         MOST_LAYERS,
-        1,
-        key="prior_depth",
+        **hand(DEPTH),
         help="The layers below stay as they are; each step adds one more on top.",
     )
-    right.button("Draw others", icon=":material/casino:", on_click=redraw, key="prior_redraw")
+    right.button(
+        "Draw others",
+        icon=":material/casino:",
+        on_click=redraw,
+        key="prior_redraw",
+        disabled=locked(),
+    )
     for column, seen, words in zip(
         st.columns(2, gap="medium"),
         both_priors(),
@@ -81,27 +101,29 @@ LESSON = Lesson(
             draws,
             "Functions drawn from two deep priors, before any data. The layers are the same draws "
             "in both; in the second, each inner layer adds its input to what it draws.",
+            (DEPTH, SEED),
         ),
         Try(
             "Slide **Layers** from 1 to 10, one at a time.",
-            "On the left the functions go flat: what varied by 0.57 along x with one layer (its "
-            "deviation, on average over the draws) varies by less than 0.05 with ten. Here and "
-            "there a cliff remains. On the right, they keep varying at every depth.",
+            "In the first picture the functions go flat: what varied by 0.57 along x with one "
+            "layer (its deviation, on average over the draws) varies by less than 0.05 with ten. "
+            "Here and there a cliff remains. In the second, they keep varying at every depth.",
         ),
         Words(
             "## A sieve that forgets\n\n"
             "Each layer of zero mean is a bumpy function, and a bumpy function is not one-to-one: "
             "it takes many inputs to the same value. What has been merged stays merged (lesson 3). "
             "So every layer lets a little less of x through, and after ten of them next to nothing "
-            "is left. Duvenaud and colleagues (2014), who first described this, call it a "
+            "is left. Those who first described this (Duvenaud, Rippel, Adams & Ghahramani, "
+            "“Avoiding pathologies in very deep networks”, AISTATS 2014) call it a "
             "[pathology](glossary#pathology). It is in the "
             "*prior*: no data, no optimiser and no bug is to blame."
         ),
         Picture(
             forgotten,
-            "First: of 400 inputs, how many outputs differ by more than 0.02 σ, on average over 20 "
-            "draws. Second: how slopes are spread at the depth that you chose above; the axis is "
-            "logarithmic, and −5 means a slope below a hundredth.",
+            "First: of 400 inputs, how many outputs differ by more than 0.02 deviations, on "
+            "average over 20 draws. Second: how slopes are spread at the depth that you chose "
+            "above; the axis is logarithmic, and −5 means a slope below a hundredth.",
         ),
         Words(
             "The second picture is exact, and worth a thought. With an RBF kernel the slope of one "
@@ -128,8 +150,8 @@ LESSON = Lesson(
         Words(
             "## The cure\n\n"
             "Let every inner layer start from what it is given: $f^l(h) = h + g^l(h)$, with g a GP "
-            "of zero mean. In other words, give it the mean function $m(h) = h$. If widths differ, "
-            "the mean is $m(h) = hW$ with a fixed matrix W, found by "
+            "of zero mean. In other words, give it the mean function $m(h) = h$, the identity. "
+            "If widths differ, the mean is $m(h) = hW$ with a fixed matrix W, found by "
             "[PCA](glossary#pca) on the way down or by padding with zeros on the way up. A layer "
             "with nothing to say now passes its input on, and it must *learn* to merge. The last "
             "layer keeps a mean of zero, since it makes the prediction."
@@ -188,8 +210,8 @@ LESSON = Lesson(
                 (
                     "No: it comes from too few draws.",
                     False,
-                    "Press Draw others as often as you like. The right-hand picture of the slopes "
-                    "is exact; nothing in it is sampled.",
+                    "Press Draw others as often as you like. The picture of the slopes is exact; "
+                    "nothing in it is sampled.",
                 ),
             ),
         ),

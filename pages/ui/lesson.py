@@ -4,15 +4,13 @@ A lesson is written as parts in order. The page shows them with live pictures; t
 words, the equations and the exercises.
 """
 
-import html
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
-import latex2mathml.converter
 import streamlit as st
 
 from datasets.catalogue import entry
@@ -21,14 +19,55 @@ from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session, stage
 from pages.ui.bar import dress, drive
-from pages.ui.choices import OFFERED, SPEEDS, Choices, read_query
+from pages.ui.choices import HIDEABLE, OFFERED, SPEEDS, Manner
+from pages.ui.desks import desks
+from pages.ui.glossary_links import Linker
+from pages.ui.lesson_link import (
+    current,
+    find,
+    followed,
+    links,
+    own_desk,
+    replace_run,
+    take_hands,
+    take_lives,
+)
+from pages.ui.parts import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Part,
+    Picture,
+    Question,
+    Try,
+    Words,
+)
 from pages.ui.sentences import in_words
 from pages.ui.server import Elements, Scene
+from pages.ui.share import HIDE_WORDS
+from pages.ui.sheet import CITATION, sheet
 
-CITATION = (
-    "Hugh Salimbeni and Marc Peter Deisenroth, “Doubly stochastic variational inference for deep "
-    "Gaussian processes”, NIPS 2017"
-)
+__all__ = [
+    "CITATION",
+    "STYLE",
+    "Equation",
+    "Hand",
+    "Lesson",
+    "Live",
+    "Part",
+    "Picture",
+    "Question",
+    "Try",
+    "Words",
+    "hand",
+    "locked",
+    "sheet",
+    "show",
+    "take_hands",
+    "watched",
+]
+
 STYLE = """<style>
 [data-testid=stMainBlockContainer] { max-width: 66rem; padding-top: 4.2rem; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
@@ -44,88 +83,16 @@ STYLE = """<style>
 }
 @media print { [data-testid=stHeader], [data-testid=stSidebar] { display: none; } }
 </style>"""
-
-
-@dataclass(frozen=True)
-class Words:
-    """A stretch of the essay, in Markdown; $…$ is an equation."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Equation:
-    """An equation, its number in the paper where it has one, and what it says."""
-
-    tex: str
-    says: str
-    number: str = ""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture that the script makes, with whatever controls it needs."""
-
-    show: Callable[[], None]
-    says: str
-    """What it shows, also for the sheet."""
-
-
-@dataclass(frozen=True)
-class Live:
-    """A run that trains on the page, seen by one painter."""
-
-    name: str
-    choices: Choices
-    paint: Callable[[Run, Any], Elements]
-    style: tuple
-    """Everything that the painter depends on beside run and moment."""
-    hosts: tuple[tuple[tuple[str, int, str], ...], ...]
-    """Rows of hosts: element, height, and the words above it. Height 0 is a line of words."""
-    says: str
-    controls: tuple[str, ...] = ()
-    """Choices that may be changed under it."""
-    offers: dict[str, tuple] = field(default_factory=dict)
-    """What these controls offer, where that is less than in the playground."""
-    film: tuple = ()
-    """Shown while the run compiles; with other choices, the stored film of those, if any."""
-    begin: Callable[[Choices], str] = session.start_with
-    """Starts the run and returns its id; another one where choices cannot say what is special."""
-
-
-@dataclass(frozen=True)
-class Try:
-    """Something to do, and what should happen."""
-
-    do: str
-    then: str
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question whose every answer answers back."""
-
-    ask: str
-    answers: tuple[tuple[str, bool, str], ...]
-    """An answer, whether it is right, and why."""
-
-
-Part = Words | Equation | Picture | Live | Try | Question
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A whole lesson."""
-
-    number: int
-    title: str
-    summary: str
-    minutes: int
-    parts: tuple[Part, ...]
-
-    @property
-    def lives(self) -> tuple[Live, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Live))
+HIDDEN = {
+    "rival": re.compile("rival"),
+    "bound": re.compile("bound|parts"),
+    "layers": re.compile("layer"),
+    "mixture": re.compile("mixture"),
+}
+"""What a link's word leaves out of the live pictures, by their elements' names."""
+IN_LESSONS = tuple(name for name in HIDEABLE if name != "history")
+KEEP_UP_SECONDS = 2.0
+"""After which those who follow look whether their teacher's page shows other runs."""
 
 
 def show(lesson: Lesson, on_click: Callable[[], None] = lambda: None) -> None:
@@ -134,160 +101,230 @@ def show(lesson: Lesson, on_click: Callable[[], None] = lambda: None) -> None:
     session.arrive_at_lesson()
     manner = session.manner()
     with in_words("This lesson's runs could not be started. Reload the page."):
-        _arrive(lesson)
-        scenes = {live.name: _scene(lesson, live) for live in lesson.lives}
-        session.play(scenes, on_click)
+        take_hands(lesson.number, lesson.hands)
+        take_lives(lesson)
+        teacher = followed(lesson.number)
+        scenes = {live.name: _scene(lesson, live, teacher) for live in lesson.lives}
+        _sit_down(lesson)
+        session.play(scenes, (lambda: None) if manner.lock else on_click)
         st.title(f"{lesson.number} · {lesson.title}", anchor=False)
         st.caption(f"{lesson.summary} About {lesson.minutes} minutes.")
+        _said(lesson, teacher)
+        linker = Linker()
         for i, part in enumerate(lesson.parts):
-            _show_part(lesson, i, part, manner.lock)
+            _show_part(lesson, i, part, manner, linker)
         _foot(lesson)
     session.keep_cookie()
     dress(STYLE)
 
 
-def _show_part(lesson: Lesson, i: int, part: Part, locked: bool) -> None:
+def hand(of: Hand, says: str = "value") -> dict[str, Any]:
+    """What makes a widget one that links hold and lock; `says` is its argument for a first value.
+
+    As with `session.control`, its value is that first value too.
+    """
+    value = st.session_state.setdefault(of.key, of.first)
+    return {says: value, "key": of.key, "disabled": locked()}
+
+
+def locked() -> bool:
+    """Whether a teacher's link wants nothing to be changed."""
+    return session.manner().lock
+
+
+def watched(number: int) -> set[str] | None:
+    """The live parts that a teacher's page has, for those who follow it."""
+    return set(followed(number)) or None
+
+
+def _said(lesson: Lesson, teacher: dict[str, str]) -> None:
+    """What could not be taken from the link, and who drives."""
+    for sentence in st.session_state.get("lesson_said", {}).get(lesson.number, []):
+        st.info(sentence, icon=":material/info:")
+    if lesson.number not in st.session_state.get("lesson_followed", {}):
+        return
+    if not teacher and not _at_own_desk(lesson):
+        st.info(
+            "Your teacher's page shows no run now: these are your own, until it does.",
+            icon=":material/info:",
+        )
+    if not _at_own_desk(lesson):
+        st.button(
+            "Start my own",
+            icon=":material/add:",
+            on_click=_start_my_own,
+            args=(lesson,),
+            key=f"own_{lesson.number}",
+            help="Runs with the same settings, which you control.",
+        )
+        _keep_up(lesson.number, teacher)
+
+
+def _at_own_desk(lesson: Lesson) -> bool:
+    return st.session_state.lesson_followed[lesson.number] == own_desk(lesson.number)
+
+
+@st.fragment(run_every=KEEP_UP_SECONDS)
+def _keep_up(number: int, shown: dict[str, str]) -> None:
+    """Shows the page anew where the teacher's shows other runs."""
+    if number in st.session_state.lesson_followed and followed(number) != shown:
+        st.rerun()
+
+
+def _start_my_own(lesson: Lesson) -> None:
+    """Leaves the teacher's runs, and starts others with the same settings."""
+    memory = st.session_state
+    for live in lesson.lives:
+        key = (lesson.number, live.name)
+        run = find(memory.lesson_runs.get(key))
+        if run is not None:
+            memory.setdefault("lesson_choices", {})[key] = replace(
+                session.started_with(run), at=live.choices.at
+            )
+    memory.lesson_followed.pop(lesson.number, None)
+
+
+def _show_part(lesson: Lesson, i: int, part: Part, manner: Manner, linker: Linker) -> None:
+    if "words" in manner.hide and not isinstance(part, Picture | Live):
+        return
     if isinstance(part, Words):
-        st.markdown(part.text)
+        st.markdown(linker.linked(part.text))
     elif isinstance(part, Equation):
         number = rf" \tag{{{part.number}}}" if part.number else ""
         st.latex(part.tex + number)
-        st.caption(part.says)
+        st.caption(linker.linked(part.says))
     elif isinstance(part, Picture):
         with st.container(border=True):
             part.show()
-            st.caption(part.says)
+            st.caption(linker.linked(part.says))
     elif isinstance(part, Live):
-        _show_live(lesson, part, locked)
+        _show_live(lesson, part, manner, linker)
     elif isinstance(part, Try):
-        st.info(f"**Try this.** {part.do}\n\n**What should happen:** {part.then}")
+        then = linker.linked(part.then)
+        st.info(f"**Try this.** {linker.linked(part.do)}\n\n**What should happen:** {then}")
     else:
         _show_question(lesson, i, part)
 
 
-def current(lesson_number: int, live: Live) -> Choices:
-    """What a live part shows now: its own choices, and what was changed under it."""
-    changed = st.session_state.setdefault("lesson_choices", {})
-    return changed.setdefault((lesson_number, live.name), live.choices)
-
-
-def _arrive(lesson: Lesson) -> None:
-    """Takes a teacher's link where it says something new: other settings, a step, or a run."""
-    memory, query = st.session_state, dict(st.query_params)
-    if memory.get("lesson_link") == (lesson.number, query):
-        return
-    memory.lesson_link = (lesson.number, query)
-    for live in lesson.lives:
-        key, start = (lesson.number, live.name), f"{live.name}."
-        own = {n.removeprefix(start): said for n, said in query.items() if n.startswith(start)}
-        if not own:
-            continue
-        memory.setdefault("lesson_followed", {})[key] = own.pop("run", None)
-        taken, sentences = read_query(own)
-        given = {f.name: getattr(taken, f.name) for f in fields(Choices) if f.name in own}
-        memory.setdefault("lesson_choices", {})[key] = replace(live.choices, **given)
-        for sentence in sentences:
-            st.info(sentence, icon=":material/info:")
-
-
-def _links(lesson: Lesson) -> tuple[str, str]:
-    """The address of this very moment, for a run of one's own; and that of the run itself."""
-    moment, follow = {}, {}
-    for live in lesson.lives:
-        choices = current(lesson.number, live)
-        for name in (f.name for f in fields(Choices)):
-            if getattr(choices, name) != getattr(live.choices, name):
-                moment[f"{live.name}.{name}"] = f"{getattr(choices, name)}"
-        run_id = st.session_state.lesson_runs[(lesson.number, live.name)]
-        latest = session.workshop().watch(run_id).latest
-        if latest is not None and latest.step:
-            moment[f"{live.name}.at"] = f"{latest.step}"
-        follow[f"{live.name}.run"] = run_id
-    page = str(st.context.url).partition("?")[0]
-    return f"{page}?{urlencode(moment)}", f"{page}?{urlencode(follow)}"
-
-
-def _scene(lesson: Lesson, live: Live) -> Scene:
-    """The part's run, started where there is none or where another one is wanted."""
-    choices = current(lesson.number, live)
+def _scene(lesson: Lesson, live: Live, teacher: dict[str, str]) -> Scene:
+    """The part's run: the teacher's for those who follow, else one of this browser's own."""
+    key = (lesson.number, live.name)
     kept: dict = st.session_state.setdefault("lesson_runs", {})
-    run_id = kept.get((lesson.number, live.name))
-    workshop = session.workshop()
-    followed = st.session_state.get("lesson_followed", {}).get((lesson.number, live.name))
-    if followed is not None:
-        try:
-            workshop.watch(followed)
-        except WorkshopError:
-            st.session_state.lesson_followed.pop((lesson.number, live.name))
-            st.info("The run of this link is over: here is one of your own.")
-        else:
-            kept[(lesson.number, live.name)] = followed
-            return Scene(followed, live.paint, (lesson.number, live.name, *live.style), live.film)
-    if run_id is not None:
-        try:
-            run = workshop.watch(run_id)
-        except WorkshopError:
-            run_id = None
-        else:
-            if not session.is_mine(run_id):
-                run_id = None
-            elif session.started_with(run).shape != choices.shape:
-                workshop.drop(run_id, session.browser())
-                run_id = None
-            else:
-                session.follow(run, choices)
-    if run_id is None:
-        run_id = live.begin(choices)
-        kept[(lesson.number, live.name)] = run_id
+    if live.name in teacher:
+        kept[key] = teacher[live.name]
+    else:
+        kept[key] = _own_run(lesson, live)
+    choices = session.started_with(session.workshop().watch(kept[key]))
     own = choices.shape == live.choices.shape
-    film = live.film if own else film_of(choices.dataset, choices.model)
-    return Scene(run_id, live.paint, (lesson.number, live.name, *live.style), film)
+    filmed = live.film if own else film_of(choices.dataset, choices.model)
+    style = (lesson.number, live.name, *live.style)
+    if locked():
+        return Scene(kept[key], partial(_still, live.paint), (*style, "locked"), filmed)
+    return Scene(kept[key], live.paint, style, filmed)
 
 
-def _show_live(lesson: Lesson, live: Live, locked: bool) -> None:
+def _own_run(lesson: Lesson, live: Live) -> str:
+    """This browser's run of a part, started where there is none or where another is wanted."""
+    memory, key = st.session_state, (lesson.number, live.name)
+    known = memory.setdefault("lesson_choices", {})
+    run_id = memory.lesson_runs.get(key)
+    if key not in known:  # a page that was just opened, perhaps again
+        run_id = desks.runs(own_desk(lesson.number)).get(live.name)
+        run = find(run_id)
+        if run is not None:
+            known[key] = session.started_with(run)
+    choices = current(lesson.number, live)
+    run = find(run_id)
+    if run_id is not None and run is not None and session.is_mine(run_id):
+        if session.started_with(run).shape == choices.shape:
+            session.follow(run, choices)
+            return run_id
+        memory.setdefault("lesson_replaced", []).append(run_id)
+    return live.begin(choices)
+
+
+def _sit_down(lesson: Lesson) -> None:
+    """Tells those who follow which runs are shown, then ends those that were replaced."""
+    memory = st.session_state
+    runs = {live.name: memory.lesson_runs[lesson.number, live.name] for live in lesson.lives}
+    mine = {name: run_id for name, run_id in runs.items() if session.is_mine(run_id)}
+    if mine:
+        desks.put(own_desk(lesson.number), mine)
+    for run_id in memory.pop("lesson_replaced", []):
+        with suppress(WorkshopError):
+            session.workshop().drop(run_id, session.browser())
+
+
+def _still(paint: Callable[[Run, Any], Elements], run: Run, moment: Any) -> Elements:
+    """Pictures in which nothing can be dragged or clicked."""
+    elements = paint(run, moment)
+    for element in elements.values():
+        if "figure" in element:
+            element["figure"]["layout"].pop("meta", None)
+    return elements
+
+
+def _show_live(lesson: Lesson, live: Live, manner: Manner, linker: Linker) -> None:
     run_id = st.session_state.lesson_runs[(lesson.number, live.name)]
     run = session.workshop().watch(run_id)
     with st.container(border=True):
         mine = session.is_mine(run_id)
-        if mine:
-            _bar(lesson, live, run, run_id)
-        else:
+        if not mine:
             st.caption("You are watching your teacher's run.")
+        if mine and "bar" not in manner.hide:
+            keyboard = manner.projector and live is lesson.lives[0]
+            _bar(lesson, live, run, run_id, keyboard)
+        else:
             stage.words(f"{live.name}/numbers", 20)
-        if live.controls and mine and not locked:
+        if live.controls and mine and not manner.lock and "controls" not in manner.hide:
             for name, column in zip(
                 live.controls, st.columns(len(live.controls), gap="medium"), strict=True
             ):
                 with column:
                     _control(lesson, live, name)
+        hidden = [HIDDEN[word] for word in manner.hide if word in HIDDEN]
         for row in live.hosts:
-            for column, (element, height, words) in zip(
-                st.columns(len(row), gap="medium"), row, strict=True
-            ):
-                with column, st.container(gap="xsmall"):
-                    if words:
-                        st.markdown(f"**{words}**")
-                    if height:
-                        stage.picture(f"{live.name}/{element}", height)
-                    else:
-                        stage.words(f"{live.name}/{element}", 20)
-        st.caption(live.says)
+            _hosts(live, [h for h in row if not any(word.search(h[0]) for word in hidden)])
+        st.caption(linker.linked(live.says))
 
 
-def _bar(lesson: Lesson, live: Live, run: Run, run_id: str) -> None:
+def _hosts(live: Live, row: list[tuple[str, int, str]]) -> None:
+    """A row of hosts beside each other."""
+    if not row:
+        return
+    for column, (element, height, words) in zip(
+        st.columns(len(row), gap="medium"), row, strict=True
+    ):
+        with column, st.container(gap="xsmall"):
+            if words:
+                st.markdown(f"**{words}**")
+            if height:
+                stage.picture(f"{live.name}/{element}", height)
+            elif element.endswith("meter"):
+                stage.meter(f"{live.name}/{element}")
+            else:
+                stage.words(f"{live.name}/{element}", 20)
+
+
+def _bar(lesson: Lesson, live: Live, run: Run, run_id: str, keyboard: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        drive(run, partial(_wish, live, run_id), f"_{lesson.number}_{live.name}")
+        wish = partial(_wish, lesson.number, live, run_id)
+        drive(run, wish, f"_{lesson.number}_{live.name}", keyboard)
         stage.words(f"{live.name}/numbers", 20)
 
 
-def _wish(live: Live, run_id: str, word: str) -> None:
+def _wish(number: int, live: Live, run_id: str, word: str) -> None:
     """A reset ends a run that began in a way of its own, so that the page begins it so again."""
     session.let_go()
     with in_words("This run is over. Reload the page for another one."):
         if word == "reset" and live.begin is not session.start_with:
-            session.workshop().drop(run_id, session.browser())
+            replace_run((number, live.name))
             return
-        getattr(session.workshop().control(run_id, session.browser()), word)()
+        run = session.workshop().control(run_id, session.browser())
+        getattr(run, word)()
+        at, step = current(number, live).at, run.latest.step if run.latest is not None else 0
+        if word == "reset" and at or word == "play" and step < at:
+            run.play_until(at)
         session.workshop().wake()
 
 
@@ -346,21 +383,52 @@ def _show_question(lesson: Lesson, i: int, question: Question) -> None:
 
 
 def _for_the_class(lesson: Lesson) -> None:
-    """Links that open the lesson as it is here."""
-    with st.popover("For a class", icon=":material/share:"):
-        page = str(st.context.url).partition("?")[0]
+    """Links that open the lesson as it is when the box is opened."""
+    box = st.popover(
+        "For a class",
+        icon=":material/share:",
+        key=f"class_{lesson.number}",
+        on_change="rerun",
+    )
+    with box:
+        lock = st.checkbox(
+            "Lock it",
+            key=f"class_lock_{lesson.number}",
+            help="Settings, sliders, clicks and drags are held; play, pause and reset stay.",
+        )
+        projector = st.checkbox(
+            "Large type, for a wall",
+            key=f"class_projector_{lesson.number}",
+            help="Space plays and pauses the first run, → steps.",
+        )
+        hide = st.multiselect(
+            "Leave out",
+            IN_LESSONS,
+            format_func=lambda name: HIDE_WORDS[name],
+            key=f"class_hide_{lesson.number}",
+        )
+        moment, follow = links(lesson, Manner(lock, tuple(hide), projector))
         if lesson.lives:
-            moment, follow = _links(lesson)
             st.markdown(
-                "**This very moment:** the same settings, seed and step, a run of one's own."
+                "**This very moment:** the same settings, seed and step, in runs of one's own."
             )
-            st.code(moment, language=None, wrap_lines=True)
+        else:
+            st.markdown("**This very moment:** all that is set here.")
+        st.code(moment, language=None, wrap_lines=True)
+        if any(_altered(lesson, live) for live in lesson.lives):
+            st.caption(
+                "Rates were changed or points moved under way: a run of one's own begins with the "
+                "rates as they are now, and so ends elsewhere. Reset first for one that it repeats."
+            )
+        if lesson.lives:
             st.markdown("**Follow me:** everybody who opens it watches the runs of this page.")
             st.code(follow, language=None, wrap_lines=True)
-        st.markdown("**On a wall**, in large type; and **locked**, without controls.")
-        st.code(f"{page}?view=projector", language=None, wrap_lines=True)
-        st.code(f"{page}?lock=1", language=None, wrap_lines=True)
         st.caption("Add &embed=true to put it into a course page.")
+
+
+def _altered(lesson: Lesson, live: Live) -> bool:
+    run = find(st.session_state.lesson_runs[lesson.number, live.name])
+    return run is not None and run.altered
 
 
 def _foot(lesson: Lesson) -> None:
@@ -377,71 +445,3 @@ def _foot(lesson: Lesson) -> None:
         help="Words, equations and exercises on paper: open it and print.",
     )
     st.caption(f"The paper: {CITATION}. Equation numbers are the paper's.")
-
-
-def sheet(lesson: Lesson) -> str:
-    """The lesson on paper: one HTML file that asks no server for anything; equations as MathML."""
-    body = [f"<h1>{lesson.number} · {html.escape(lesson.title)}</h1>"]
-    body.append(f"<p class=summary>{html.escape(lesson.summary)}</p>")
-    exercise = 0
-    for part in lesson.parts:
-        if isinstance(part, Words):
-            body += [_paragraph(text) for text in part.text.split("\n\n")]
-        elif isinstance(part, Equation):
-            tag = f"<span class=number>({html.escape(part.number)})</span>" if part.number else ""
-            math = latex2mathml.converter.convert(part.tex, display="block")
-            body.append(f"<div class=equation>{math}{tag}</div><p class=small>{_inline(part.says)}")
-        elif isinstance(part, Try):
-            exercise += 1
-            body.append(f"<h3>Exercise {exercise}</h3><p>{_inline(part.do)}</p>")
-            body.append("<p class=room>What happened?</p>")
-        elif isinstance(part, Question):
-            exercise += 1
-            body.append(f"<h3>Exercise {exercise}</h3><p>{_inline(part.ask)}</p><ul class=choose>")
-            body += [f"<li>{_inline(text)}</li>" for text, _, _ in part.answers]
-            body.append("</ul><p class=room>Because:</p>")
-        else:
-            body.append(f"<p class=small>On screen: {_inline(part.says)}</p>")
-    body.append(f"<footer>The paper: {CITATION}.</footer>")
-    return PAGE.format(title=html.escape(lesson.title), body="\n".join(body))
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-@page {{ size: A4; margin: 18mm; }}
-body {{ font: 11.5pt/1.5 Georgia, serif; max-width: 44rem; margin: 2rem auto; color: #111; }}
-h1 {{ font-size: 20pt; }} h3 {{ break-after: avoid; margin-bottom: 0; }}
-.summary, .small, footer {{ color: #444; font-size: 10pt; }}
-.equation {{ display: flex; align-items: center; justify-content: center; gap: 2rem; }}
-.room {{ min-height: 7rem; border: 1px solid #bbb; padding: .3rem .6rem; color: #777; }}
-.choose {{ list-style: "☐  "; }}
-</style></head><body>
-{body}
-</body></html>
-"""
-
-
-def _paragraph(text: str) -> str:
-    """A heading, or the paragraph that it is."""
-    if text.startswith("## "):
-        return f"<h2>{_inline(text[3:])}</h2>"
-    return f"<p>{_inline(text)}</p>"
-
-
-def _inline(text: str) -> str:
-    """The little Markdown that lessons use, as HTML: bold, emphasis, links' words, $equations$."""
-    pieces = text.split("$")
-    out = []
-    for i, piece in enumerate(pieces):
-        if i % 2:
-            out.append(latex2mathml.converter.convert(piece))
-            continue
-        safe = html.escape(piece)
-        out.append(_marks(safe))
-    return "".join(out)
-
-
-def _marks(text: str) -> str:
-    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", text)
-    return re.sub(r"(?<![*\w])\*([^*]+)\*", r"<i>\1</i>", text)

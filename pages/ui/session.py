@@ -124,8 +124,10 @@ def arrive() -> None:
 
 def arrive_at_lesson() -> None:
     """On a lesson, the link says only how the page should be; choices are the lesson's own."""
-    memory = st.session_state
-    memory.manner = read_manner(dict(st.query_params))
+    memory, query = st.session_state, dict(st.query_params)
+    if "manner" not in memory or (query and query != memory.get("lesson_manner")):
+        memory.manner = read_manner(query)
+        memory.lesson_manner = query
     memory.setdefault("said", [])
 
 

@@ -214,6 +214,7 @@ async function picture(box, content) {
   const { figure, alt, paper } = content;
   box.setAttribute("role", "img");
   box.setAttribute("aria-label", alt);
+  enlarge(figure.layout);
   box.style.height = figure.layout.height + "px";
   box.paper = paper;
   if (touch()) figure.layout.dragmode = false;
@@ -439,4 +440,21 @@ function save(name, url) {
   Object.assign(link, { href: url, download: name });
   link.click();
   if (url.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+// On a wall the page's type is larger, and so is that of its pictures.
+const enlarged = new WeakSet();
+
+function enlarge(layout) {
+  const times = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  if (times <= 1 || enlarged.has(layout)) return;
+  enlarged.add(layout);
+  const grow = (part) => {
+    for (const [name, value] of Object.entries(part ?? {})) {
+      if (/font$/.test(name) && value?.size) value.size *= times;
+      else if (value && typeof value === "object" && name !== "margin") grow(value);
+    }
+  };
+  grow(layout);
+  layout.height *= times;
 }

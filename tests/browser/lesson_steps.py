@@ -1,22 +1,52 @@
 """What a person does on a page: goes to a lesson, looks, points, slides, chooses, answers."""
 
 import re
+from functools import cache
+from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import TimeoutError as TooLate
 
+LEARN = Path(__file__).parents[2] / "pages" / "learn"
 COMPILED = 300_000
 """Milliseconds that a model may take to compile on a loaded machine."""
+BEGUN = re.compile("Compiling|Starting|Training|Paused")
+
+
+@cache
+def equations(name: str) -> int:
+    """How many equations a lesson displays."""
+    return len(re.findall(r"^ +Equation\($", (LEARN / f"{name}.py").read_text("utf-8"), re.M))
+
+
+def open_from_menu(page: Page, name: str) -> None:
+    """By the menu Learn, which may close again while the page is drawn."""
+    link = page.locator(f'a[href$="/{name}"]')
+    menu = page.get_by_test_id("stTopNav").get_by_role("button", name="Learn")
+    for patience in (*(5_000,) * 10, 60_000):
+        if not link.is_visible():
+            menu.click()
+        try:
+            link.click(timeout=patience)
+            return
+        except TooLate:
+            if patience == 60_000:
+                raise
 
 
 def go_to(page: Page, name: str, number: int) -> Page:
-    """Opens a lesson as a visitor would, by the menu, and waits for its first picture."""
-    page.get_by_test_id("stTopNav").get_by_role("button", name="Learn").click()
-    page.locator(f'a[href$="/{name}"]').click()
+    """Opens a lesson as a visitor would, and waits for its first picture and all equations."""
+    open_from_menu(page, name)
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"{number} · ")
     drawn(page.locator(".stage-host[role=img]").first)
-    expect(page.locator(".katex-display .katex-html").first).to_be_visible()
-    assert page.locator(".katex-error").count() == 0
+    rendered(page, equations(name))
     return page
+
+
+def rendered(page: Page, count: int) -> None:
+    """So many equations are displayed, and none failed to render."""
+    expect(page.locator(".katex-display .katex-html")).to_have_count(count)
+    expect(page.locator(".katex-error")).to_have_count(0)
 
 
 def drawn(box: Locator) -> int:
@@ -28,6 +58,55 @@ def drawn(box: Locator) -> int:
 def host(page: Page, name: str) -> Locator:
     """A picture, or a line of words, by its name."""
     return page.locator(f'.stage-host[data-name="{name}"]')
+
+
+def listening(box: Locator) -> Locator:
+    """A picture once Plotly has drawn it: only then does a click count."""
+    expect(box.locator(".main-svg").first).to_be_attached()
+    return box
+
+
+def step_of(page: Page, live: str) -> int:
+    """The step that a run's line of numbers says."""
+    return int(number_in(host(page, f"{live}/numbers").locator("strong").first.inner_text()))
+
+
+def trained_to(page: Page, live: str, step: int) -> None:
+    """Waits until a run has taken so many steps."""
+    page.wait_for_function(
+        """([name, step]) => {
+             const text = document.querySelector(`.stage-host[data-name='${name}']`)?.innerText;
+             const said = /^step ([\\d,]+) · /.exec(text ?? "");
+             return said && Number(said[1].replaceAll(",", "")) >= step; }""",
+        arg=[f"{live}/numbers", step],
+        timeout=COMPILED,
+    )
+
+
+def number_in(text: str) -> float:
+    """A number as the app writes it."""
+    return float(text.replace("−", "-").replace(",", ""))
+
+
+def pause(page: Page, live: str, number: int) -> int:
+    """Holds a run still, waits until the page is at rest, and says at which step."""
+    button = page.locator(f".st-key-pause_{number}_{live} button")
+    button.click()
+    expect(page.locator(f".st-key-play_{number}_{live} button")).to_be_visible()
+    at_rest(page, f"{live}/numbers")
+    return step_of(page, live)
+
+
+def at_rest(page: Page, name: str) -> None:
+    """Waits until a line has said the same for a second: what was under way has come."""
+    page.wait_for_function(
+        """name => {
+             const text = document.querySelector(`.stage-host[data-name='${name}']`)?.innerText;
+             const now = performance.now();
+             if (!window.atRest || window.atRest.text !== text) window.atRest = { text, now };
+             return text && now - window.atRest.now > 1000; }""",
+        arg=name,
+    )
 
 
 def redrawn(page: Page, name: str, act=lambda: None) -> None:
@@ -49,7 +128,7 @@ def under_the_pointer(box: Locator) -> None:
 
 
 def slide(page: Page, label: str, key: str, times: int = 1) -> None:
-    thumb = page.get_by_role("slider", name=label).first
+    thumb = page.get_by_role("slider", name=label, exact=True).first
     for _ in range(times):
         thumb.press(key)
 

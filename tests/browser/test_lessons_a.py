@@ -5,14 +5,20 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.lesson_steps import (
+    BEGUN,
     COMPILED,
     answer,
+    at_rest,
     choose,
     drawn,
     go_to,
     host,
+    listening,
+    number_in,
+    pause,
     redrawn,
     slide,
+    trained_to,
     under_the_pointer,
 )
 
@@ -28,7 +34,7 @@ def test_every_lesson_is_played_through(open_page):
 
 
 def what_is_a_gp(page: Page) -> None:
-    box = host(page, "gp_picture")
+    box = listening(host(page, "gp_picture"))
 
     def click():
         box.scroll_into_view_if_needed()
@@ -53,40 +59,49 @@ def inducing_points(page: Page) -> None:
     expect(page.get_by_text("With 10 inducing points")).to_contain_text("2.43 nats")
     choose(page, "All on the left")
     expect(page.get_by_text("With 10 inducing points")).to_contain_text("122.59 nats")
-    state = host(page, "drag/state")
-    expect(state).to_contain_text("Training", timeout=COMPILED)
-    page.get_by_role("button", name="Pause").click()
-    expect(state).to_contain_text("Paused")
-    before = drag_an_inducing_point(page)
-    page.wait_for_function(
-        "before => document.querySelector(\".stage-host[data-name='drag/bound_words']\")"
-        ".innerText !== before",
-        arg=before,
-    )
+    trained_to(page, "drag", 300)
+    pause(page, "drag", 2)
+    before = bound(page)
+    drag_an_inducing_point(page)
+    at_rest(page, "drag/bound_words")
+    assert bound(page) < before - 20
     page.get_by_role("button", name="Play").click()
-    expect(state).to_contain_text("Training")
+    expect(host(page, "drag/state")).to_contain_text("Training")
 
 
-def drag_an_inducing_point(page: Page) -> str:
-    """Takes the second triangle from the left to the right end; returns the bound before."""
-    box = host(page, "drag/deep")
+def bound(page: Page) -> float:
+    """What the line below the pictures says, in nats."""
+    return number_in(host(page, "drag/bound_words").locator("strong").first.inner_text())
+
+
+# Where the triangle nearest to the steep fall is, and the picture's right end: in pixels, and its
+# number and its place in the data's units.
+TRIANGLE = """box => {
+  const trace = box._fullData.find((one) => one.name === "inducing points");
+  const { xaxis, yaxis } = box._fullLayout;
+  const frame = box.getBoundingClientRect();
+  const far = (i) => Math.abs(trace.x[i] - 17.5);
+  const i = [...trace.x.keys()].sort((a, b) => far(a) - far(b))[0];
+  const at = (x) => frame.left + xaxis._offset + xaxis.d2p(x);
+  const y = frame.top + yaxis._offset + yaxis.d2p(trace.y[i]);
+  return { i, from: at(trace.x[i]), to: at(xaxis.range[1]) - 8, y, x: trace.x[i] }; }"""
+
+
+def drag_an_inducing_point(page: Page) -> None:
+    """Takes the triangle nearest to the steep fall to the right end, and sees it there."""
+    box = listening(host(page, "drag/deep"))
     under_the_pointer(box)
-    places = box.evaluate(
-        """box => {
-             const trace = box._fullData.find((one) => one.name === "inducing points");
-             const { xaxis, yaxis } = box._fullLayout;
-             const frame = box.getBoundingClientRect();
-             const order = [...trace.x.keys()].sort((a, b) => trace.x[a] - trace.x[b]);
-             const at = (x) => frame.left + xaxis._offset + xaxis.d2p(x);
-             return [at(trace.x[order[1]]), at(xaxis.range[1]) - 8,
-                     frame.top + yaxis._offset + yaxis.d2p(trace.y[0])]; }"""
-    )
-    before = host(page, "drag/bound_words").inner_text()
-    page.mouse.move(places[0], places[2])
+    here = box.evaluate(TRIANGLE)
+    page.mouse.move(here["from"], here["y"])
+    expect(box).to_have_class(re.compile("stage-grip"))
     page.mouse.down()
-    page.mouse.move(places[1], places[2], steps=4)
+    page.mouse.move(here["to"], here["y"], steps=4)
     page.mouse.up()
-    return before
+    page.wait_for_function(
+        """([name, i, x]) => document.querySelector(`.stage-host[data-name='${name}']`)._fullData
+             .find((one) => one.name === "inducing points").x[i] > x + 10""",
+        arg=["drag/deep", here["i"], here["x"]],
+    )
 
 
 def why_deep(page: Page) -> None:
@@ -114,9 +129,10 @@ def the_bound(page: Page) -> None:
     expect(host(page, "parts/state")).to_contain_text("Training", timeout=COMPILED)
     expect(host(page, "parts/layers_words")).to_contain_text("Layer 1: KL")
     choose(page, "Step")
+    trained_to(page, "parts", 10)
     redrawn(page, "parts/parts")
     slide(page, "Depth", "ArrowRight", 2)
-    expect(host(page, "parts/state")).to_contain_text("Compiling")
+    expect(host(page, "parts/state")).to_contain_text(BEGUN)
 
 
 def why_not_zero_mean(page: Page) -> None:
@@ -126,7 +142,7 @@ def why_not_zero_mean(page: Page) -> None:
         page, "prior_information", lambda: page.get_by_role("button", name="Draw others").click()
     )
     drawn(host(page, "zero/deep"))
-    expect(host(page, "zero/state")).to_contain_text(re.compile("Compiling|Training"))
+    expect(host(page, "zero/state")).to_contain_text(BEGUN)
     choose(page, "Linear")
-    expect(host(page, "zero/state")).to_contain_text(re.compile("Compiling|Training"))
+    expect(host(page, "zero/state")).to_contain_text(BEGUN)
     answer(page, "It hands its input on, unchanged.")

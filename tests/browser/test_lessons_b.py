@@ -5,17 +5,20 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.lesson_steps import (
+    BEGUN,
     COMPILED,
     answer,
     choose,
     drawn,
     go_to,
     host,
+    open_from_menu,
+    pause,
     redrawn,
+    rendered,
     slide,
+    trained_to,
 )
-
-BEGUN = re.compile("Compiling|Starting|Training")
 
 
 def test_every_lesson_is_played_through(open_page):
@@ -27,6 +30,54 @@ def test_every_lesson_is_played_through(open_page):
     classes(go_to(page, "classes", 9))
     for_practitioners(go_to(page, "for_practitioners", 10))
     glossary(page)
+
+
+def test_a_link_is_of_the_moment_at_which_the_box_is_opened(open_page):
+    page = open_page("/does_depth_help")
+    trained_to(page, "line", 20)
+    step = pause(page, "line", 8)
+    page.get_by_role("button", name="For a class").click()
+    link = page.get_by_test_id("stCode").first
+    expect(link).to_contain_text(re.compile(rf"line\.at={step}(&|\s*$)"))
+    path = "/does_depth_help?" + link.inner_text().strip().partition("?")[2]
+    other = open_page(path)
+    trained_to(other, "line", step)
+    expect(other.locator(".st-key-play_8_line button")).to_be_visible()
+    expect(host(other, "line/numbers").locator("strong").first).to_have_text(f"{step:,}")
+
+
+def test_students_see_their_teacher_s_new_run_by_themselves(open_page):
+    teacher = open_page("/why_not_zero_mean")
+    trained_to(teacher, "zero", 1)
+    teacher.get_by_role("button", name="For a class").click()
+    link = teacher.get_by_test_id("stCode").nth(1)
+    expect(link).to_contain_text("follow=")
+    student = open_page("/why_not_zero_mean?" + link.inner_text().strip().partition("?")[2])
+    expect(student.get_by_text("You are watching your teacher's run.")).to_be_visible()
+    teacher.keyboard.press("Escape")
+    choose(teacher, "Linear")
+    trained_to(teacher, "zero", 1)
+    step = pause(teacher, "zero", 4)
+    expect(host(student, "zero/numbers").locator("strong").first).to_have_text(f"{step:,}")
+    expect(student.get_by_role("button", name="Start my own")).to_be_visible()
+
+
+def test_on_a_wall_type_is_large_and_space_pauses(open_page):
+    page = open_page("/does_depth_help?view=projector")
+    trained_to(page, "line", 1)
+    size = "box => box._fullLayout.font.size"
+    assert host(page, "line/deep").evaluate(size) > 14
+    page.keyboard.press("Space")
+    expect(page.locator(".st-key-play_8_line button")).to_be_visible()
+
+
+def test_a_sheet_prints_on_several_pages(open_page):
+    page = open_page("/for_practitioners")
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="Printable sheet").click()
+    page.set_content(taken.value.path().read_text("utf-8"))
+    printed = page.pdf(format="A4")
+    assert printed.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", printed)) > 3
 
 
 def does_depth_help(page: Page) -> None:
@@ -42,8 +93,7 @@ def does_depth_help(page: Page) -> None:
 
 def doubly_stochastic(page: Page) -> None:
     redrawn(page, "noise/deep")
-    under_way = re.compile(r"step [1-9][\d,]* · ")
-    expect(host(page, "noise/numbers")).to_contain_text(under_way, timeout=COMPILED)
+    trained_to(page, "noise", 1)
     slide(page, "Row", "ArrowRight", 3)
     page.get_by_role("button", name="Ask this row").click()
     expect(page.get_by_text("That is rounding.")).to_be_visible(timeout=COMPILED)
@@ -63,7 +113,7 @@ def doubly_stochastic(page: Page) -> None:
 def prediction_is_a_mixture(page: Page) -> None:
     for label, key in (
         ("Steepness of layer 2", "End"),
-        ("How unsure it is, σ", "Home"),
+        ("How unsure it is", "Home"),
         ("Middle of the belief", "End"),
     ):
         redrawn(page, "bent_picture", lambda label=label, key=key: slide(page, label, key))
@@ -106,9 +156,9 @@ def glossary(page: Page) -> None:
     link = page.get_by_role("link", name="overfitting", exact=True)
     assert link.evaluate("link => new URL(link.href).pathname") == "/glossary"
     anchor = link.evaluate("link => new URL(link.href).hash")
-    page.get_by_test_id("stTopNav").get_by_role("button", name="Learn").click()
-    page.locator('a[href$="/glossary"]').click()
+    open_from_menu(page, "glossary")
     expect(page.get_by_role("heading", level=1)).to_have_text("Glossary")
+    rendered(page, 0)
     expect(page.locator(anchor)).to_be_visible()
     page.evaluate("anchor => { window.location.hash = anchor; }", anchor)
     expect(page.locator(anchor)).to_be_in_viewport()

@@ -1,27 +1,53 @@
-"""A teacher's link to a lesson: the exact moment, or the teacher's own run."""
+"""A teacher's link to a lesson: the exact moment, or the teacher's own page to follow."""
 
+import re
 import time
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.ui import desks
 from pages.ui.server import server
+from tests.pages.opened import elements, hosts, made
 
 APP = str(Path(__file__).parents[2] / "app.py")
 PATIENCE = 240
-LESSON, NAME = "pages/learn/does_depth_help.py", "line"
+LESSON, NAME = "does_depth_help", "line"
+
+pytestmark = pytest.mark.usefixtures("moved_by_chance")
 
 
-def open_lesson(**query: str) -> AppTest:
-    page = AppTest.from_file(APP, default_timeout=PATIENCE).switch_page(LESSON)
-    for name, value in query.items():
-        page.query_params[name] = value
-    return page.run()
+def open_lesson(name: str = LESSON, cookie: str = "", **query: str) -> AppTest:
+    """A lesson by a link; a cookie is another page's browser."""
+    page = AppTest.from_file(APP, default_timeout=PATIENCE)
+    if cookie:
+        page.session_state.browser = cookie
+    page.switch_page(f"pages/learn/{name}.py")
+    for key, value in query.items():
+        page.query_params[key] = value
+    page.run()
+    assert not page.exception and not page.error
+    return page
 
 
-def run_of(page: AppTest):
-    return server().workshop.watch(page.session_state.lesson_runs[(8, NAME)])
+def run_of(page: AppTest, number: int = 8, name: str = NAME):
+    return server().workshop.watch(page.session_state.lesson_runs[number, name])
+
+
+def link_of(page: AppTest, which: int = 0) -> dict[str, str]:
+    """What the page's link says: 0 is this very moment, 1 is to follow."""
+    return dict(parse_qsl(urlsplit(page.code[which].value).query))
+
+
+def paused(page: AppTest) -> int:
+    """The step at which the page's run has paused; to ask is to watch."""
+    deadline = time.monotonic() + PATIENCE
+    while (run := run_of(page)).latest is None or run.playing:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return run.latest.step
 
 
 @pytest.fixture(scope="module")
@@ -31,40 +57,210 @@ def teacher() -> AppTest:
 
 def test_a_link_opens_the_exact_settings_and_pauses_at_the_step(teacher):
     run = run_of(teacher)
-    assert not teacher.exception and not teacher.error
     assert (run.model.inducing, run.train.seed) == (5, 7)
-    deadline = time.monotonic() + PATIENCE
-    while run.latest is None or run.playing:
-        assert time.monotonic() < deadline
-        run_of(teacher)
-        time.sleep(0.05)
-    assert run.latest.step == 20
+    assert paused(teacher) == 20
 
 
 def test_the_lesson_gives_these_links(teacher):
     teacher.run()
-    links = [code.value for code in teacher.code]
-    assert any(f"{NAME}.inducing=5" in link and f"{NAME}.at=" in link for link in links)
-    run_id = teacher.session_state.lesson_runs[(8, NAME)]
-    assert any(f"{NAME}.run={run_id}" in link for link in links)
+    said = link_of(teacher)
+    assert (said[f"{NAME}.inducing"], said[f"{NAME}.seed"]) == ("5", "7")
+    assert said[f"{NAME}.at"] == f"{paused(teacher)}"
+    assert re.fullmatch(r"[0-9a-f]{20}", link_of(teacher, 1)["follow"])
+    assert teacher.session_state.browser not in teacher.code[1].value
 
 
-def test_students_follow_the_teacher_s_run_and_cannot_change_it(teacher):
-    run_id = teacher.session_state.lesson_runs[(8, NAME)]
-    student = open_lesson(**{f"{NAME}.run": run_id})
-    assert not student.exception and not student.error
-    assert student.session_state.lesson_runs[(8, NAME)] == run_id
+def test_a_link_with_a_step_is_taken_by_a_session_that_has_such_a_run(teacher):
+    before = teacher.session_state.lesson_runs[8, NAME]
+    teacher.query_params[f"{NAME}.at"] = "10"
+    teacher.run()
+    assert teacher.session_state.lesson_runs[8, NAME] != before
+    assert paused(teacher) == 10
+
+
+def test_students_follow_the_teacher_s_page_through_restarts(teacher):
+    follow = link_of(teacher, 1)
+    student = open_lesson(**follow)
+    runs = teacher.session_state.lesson_runs
+    assert student.session_state.lesson_runs[8, NAME] == runs[8, NAME]
     assert any("teacher's run" in caption.value for caption in student.caption)
-    keys = [button.key for button in student.button]
-    assert not any(key and key.endswith(f"8_{NAME}") for key in keys)
+    assert not any((b.key or "").endswith(f"8_{NAME}") for b in student.button)
+    before = runs[8, NAME]
+    teacher.select_slider(key=f"lesson_8_{NAME}_layers").set_value(3).run()
+    assert teacher.session_state.lesson_runs[8, NAME] != before
+    student.run()
+    assert student.session_state.lesson_runs[8, NAME] == runs[8, NAME]
+    assert run_of(student).model.layers == 3 and not student.info[0].value.startswith("Your")
 
 
-def test_a_run_that_is_over_becomes_one_of_their_own():
-    student = open_lesson(**{f"{NAME}.run": "gone", f"{NAME}.inducing": "5"})
-    assert not student.exception and any("is over" in info.value for info in student.info)
+def test_a_student_starts_runs_of_their_own_with_the_same_settings(teacher):
+    student = open_lesson(**link_of(teacher, 1))
+    student.button(key="own_8").click().run()
+    assert not student.exception
+    own = student.session_state.lesson_runs[8, NAME]
+    assert own != teacher.session_state.lesson_runs[8, NAME]
+    assert run_of(student).model == run_of(teacher).model
+    assert student.button(key=f"reset_8_{NAME}")
+
+
+def test_a_teacher_who_opens_the_own_link_keeps_the_controls(teacher):
+    again = open_lesson(cookie=teacher.session_state.browser, **link_of(teacher, 1))
+    assert again.session_state.lesson_runs[8, NAME] == teacher.session_state.lesson_runs[8, NAME]
+    assert again.button(key=f"reset_8_{NAME}")
+    assert not any(button.key == "own_8" for button in again.button)
+
+
+def test_a_reload_finds_its_run_and_its_settings_again(teacher):
+    run = run_of(teacher)
+    again = open_lesson(cookie=teacher.session_state.browser)
+    assert run_of(again) is run and run.model.inducing == 5
+
+
+def test_a_desk_without_runs_gives_students_their_own():
+    student = open_lesson(follow="0" * 20, **{f"{NAME}.inducing": "5"})
+    assert any("shows no run now" in info.value for info in student.info)
     assert run_of(student).model.inducing == 5
 
 
-def test_what_is_not_offered_is_said():
-    page = open_lesson(**{f"{NAME}.inducing": "4711"})
-    assert any("'4711'" in info.value for info in page.info) and not page.exception
+def test_desks_are_bounded_and_the_oldest_is_forgotten(monkeypatch):
+    monkeypatch.setattr(desks, "MOST_DESKS", 2)
+    known = desks.Desks()
+    for token in ("a", "b", "a", "c"):
+        known.put(token, {"run": token})
+    assert known.runs("a") == {"run": "a"} and known.runs("b") == {}
+    assert desks.desk_token("secret", 1) != desks.desk_token("secret", 2)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({f"{NAME}.inducing": "4711"}, "'4711'"),
+        ({f"{NAME}.layers": "5"}, "does not offer: 3 is taken"),
+        ({f"{NAME}.data": "banana"}, "nearly_linear is taken"),
+        ({"depth_set": "mars"}, "'mars'"),
+    ],
+)
+def test_what_is_not_offered_is_said(query, said):
+    page = open_lesson(**query)
+    assert any(said in info.value for info in page.info)
+    assert run_of(page).dataset.name == "nearly_linear"
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        (
+            "what_is_a_gp",
+            {
+                "gp_points": "-1_0.5~1_-0.25",
+                "gp_kernel": "matern12",
+                "gp_lengthscale": "0.3",
+                "gp_noise": "0.5",
+                "gp_seed": "4",
+            },
+        ),
+        ("inducing_points", {"sparse_m": "12", "sparse_placement": "random"}),
+        (
+            "why_deep",
+            {
+                "compose_first": "3",
+                "compose_second": "2",
+                "compose_mean": "zero",
+                "compose_follow": "0.35",
+            },
+        ),
+        ("why_not_zero_mean", {"prior_depth": "7", "prior_seed": "2"}),
+        ("the_bound", {"belief_mean": "1.2", "belief_sd": "0.45"}),
+        (
+            "prediction_is_a_mixture",
+            {
+                "bent_middle": "0.3",
+                "bent_deviation": "0.1",
+                "bent_steepness": "7.8",
+                "star_7": "1.55",
+            },
+        ),
+        ("does_depth_help", {"depth_set": "energy"}),
+    ],
+)
+def test_what_was_set_by_hand_is_in_the_link_and_comes_back(name, query):
+    plain, page = open_lesson(name), open_lesson(name, **query)
+    assert made(page) != made(plain)
+    said = {key: value for key, value in link_of(page).items() if "." not in key}
+    assert said == query
+    assert not any(key in link_of(plain) for key in query)
+
+
+def test_runs_that_start_when_asked_start_for_whoever_gets_the_link():
+    page = open_lesson("classes", want_banana="1")
+    assert "banana/deep" in hosts(page) and link_of(page)["want_banana"] == "1"
+    page = open_lesson("for_practitioners", ailment="zero", **{"ill_zero.at": "7"})
+    assert "ill_zero/deep" in hosts(page) and link_of(page)["ailment"] == "zero"
+    student = open_lesson("for_practitioners", **link_of(page, 1))
+    assert "ill_zero/deep" in hosts(student)
+    page.segmented_control(key="ailment").set_value("rate").run()
+    student.run()
+    assert "ill_rate/deep" in hosts(student) and "ill_zero/deep" not in hosts(student)
+
+
+@pytest.mark.parametrize("bad", ["nan", "", "9" * 400])
+def test_nonsense_by_hand_is_said_and_left_out(bad):
+    page = open_lesson("inducing_points", sparse_m=bad, sparse_placement=bad)
+    assert page.slider(key="sparse_m").value in (1, 5, 30)
+    for key in ("sparse_m", "sparse_placement"):
+        assert any(key in info.value for info in page.info)
+
+
+def test_too_many_points_are_left_out():
+    page = open_lesson("what_is_a_gp", gp_points="~".join(["0_0"] * 41))
+    assert page.session_state.gp_points == ()
+    assert any("gp_points" in info.value for info in page.info)
+
+
+def test_a_lock_holds_everything_but_the_play_of_runs():
+    page = open_lesson("why_deep", lock="1")
+    assert page.button(key="redraw_first").disabled and page.slider(key="compose_follow").disabled
+    assert not any((c.key or "").startswith("lesson_3") for c in page.segmented_control)
+    assert not page.button(key="pause_3_race").disabled
+    figures = [part["figure"] for part in elements(page).values() if "figure" in part]
+    assert figures and not any(figure["layout"].get("meta") for figure in figures)
+    free = elements(open_lesson("why_deep"))["race/deep"]["figure"]
+    assert free["layout"]["meta"]["drag"]
+    page = open_lesson("what_is_a_gp", lock="1")
+    assert page.button(key="gp_put").disabled and page.button(key="gp_example").disabled
+
+
+def test_a_link_leaves_parts_out():
+    page = open_lesson(hide="bar,rival,controls,words")
+    assert f"{NAME}/deep" in hosts(page) and f"{NAME}/rival" not in hosts(page)
+    assert not any((button.key or "").startswith(("pause", "play")) for button in page.button)
+    assert not page.select_slider and not page.radio and not page.latex
+
+
+def test_lock_and_large_type_stay_from_page_to_page():
+    page = open_lesson(lock="1", view="projector")
+    assert page.session_state.manner.lock
+    page.query_params.clear()
+    page.switch_page("pages/learn/glossary.py").run()
+    page.switch_page("pages/learn/why_deep.py").run()
+    assert page.session_state.manner.lock and page.session_state.manner.projector
+
+
+def test_a_link_may_lock_and_enlarge_as_well(teacher):
+    teacher.checkbox(key="class_lock_8").check()
+    teacher.checkbox(key="class_projector_8").check().run()
+    for which in (0, 1):
+        said = link_of(teacher, which)
+        assert (said["lock"], said["view"]) == ("1", "projector")
+    assert f"{NAME}.inducing" in link_of(teacher) and "follow" in link_of(teacher, 1)
+
+
+def test_a_run_that_was_altered_is_said():
+    page = open_lesson("for_practitioners")
+    assert not any("moved under way" in caption.value for caption in page.caption)
+    deadline = time.monotonic() + PATIENCE
+    while run_of(page, 10, "sizes").latest is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    page.select_slider(key="lesson_10_sizes_rate").set_value(0.05).run()
+    assert any("moved under way" in caption.value for caption in page.caption)

@@ -103,9 +103,18 @@ def test_points_are_put_down_taken_away_and_cleared():
     page.button(key="gp_example").click().run()
     assert len(page.session_state.gp_points) == 3
     drawn = {trace["name"] for trace in made(page)["gp_picture"]["data"]}
-    assert {"functions drawn", "mean", "± 2σ", "your points"} == drawn
+    assert {"functions drawn", "mean", "± 2 deviations", "your points"} == drawn
     page.button(key="gp_clear").click().run()
     assert page.session_state.gp_points == () and not page.exception
+
+
+def test_the_41st_point_is_refused_in_a_sentence():
+    page = open_lesson("what_is_a_gp")
+    page.session_state.gp_points = tuple((0.1 * i - 2.0, 0.0) for i in range(40))
+    page.number_input(key="gp_x").set_value(0.05)
+    page.button(key="gp_put").click().run()
+    assert len(page.session_state.gp_points) == 40
+    assert any("40 points are the most" in part.value for part in page.markdown)
 
 
 def test_a_click_puts_a_point_and_another_takes_it_away():

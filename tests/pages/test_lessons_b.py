@@ -5,22 +5,25 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+import streamlit as st
 
 from datasets.printed import PRINTED
 from dgp_core.live.layer_depth import layer_history
 from dgp_core.live.mixture_view import latent, mixture_at
-from dgp_core.live.noise_view import noise_view, row_alone
+from dgp_core.live.noise_view import RowAlone, noise_view, row_alone
 from dgp_core.live.poor_starts import random_inducing, unscaled
 from dgp_core.live.run import Run
 from dgp_core.live.views import View2D, view
 from pages.figures import lessons_b as figures
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Words, sheet
+from pages.ui.glossary_links import WORDS, Linker
+from pages.ui.lesson import Equation, sheet
 from pages.ui.server import server
 from tests.pages.opened import LEARN, elements, made, open_lesson
 
@@ -94,7 +97,17 @@ def test_a_lesson_prints_with_its_equations_and_exercises(name):
     text = sheet(lesson)
     equations = sum(isinstance(part, Equation) for part in lesson.parts)
     assert text.count('display="block"') == equations
-    assert "Exercise 4" in text and "](" not in text
+    assert "Exercise 4" in text
+    assert not any(mark in text for mark in ("##", "**", "](", "$", "<p>1. ", "<p>| "))
+
+
+def test_the_sheets_have_every_ailment_the_check_list_and_the_table():
+    text = sheet(names_of("for_practitioners")["LESSON"])
+    for ailment in names_of("for_practitioners")["AILMENTS"].values():
+        assert f"<h3>{ailment.title}</h3>" in text
+    assert text.count("<li>") > 7 and "<ol><li>Scale inputs" in text
+    table = sheet(names_of("does_depth_help")["LESSON"])
+    assert "<td>kin8nm</td><td>Two layers</td><td>2</td><td>1.33 (0.01)</td>" in table
 
 
 def test_every_link_to_the_glossary_finds_its_term():
@@ -102,9 +115,36 @@ def test_every_link_to_the_glossary_finds_its_term():
     for path in LEARN.glob("*.py"):
         wanted = set(re.findall(r"\]\(glossary#([\w-]+)\)", path.read_text(encoding="utf-8")))
         assert wanted <= anchors, (path.name, wanted - anchors)
-    for name in LESSONS:
-        words = [part for part in names_of(name)["LESSON"].parts if isinstance(part, Words)]
-        assert any("](glossary#" in part.text for part in words), name
+
+
+def test_every_term_of_the_glossary_is_linked_from_a_lesson():
+    anchors = {part.proto.anchor for part in open_lesson("glossary").subheader}
+    linked: set[str] = set()
+    for path in LEARN.glob("*.py"):
+        if path.stem != "glossary":
+            linker = Linker()
+            lesson = names_of(path.stem)["LESSON"]
+            for part in lesson.on_paper or lesson.parts:
+                for field in ("text", "do", "then", "says"):
+                    linker.linked(getattr(part, field, ""))
+            linked |= linker.seen
+    assert linked == anchors - {"letters", "the-paper", "errata"} == set(WORDS)
+
+
+def test_a_term_is_linked_once_and_equations_links_and_names_are_left_alone():
+    linker = Linker()
+    text = (
+        "## The kernel\n\nThe **kernel** of $k = kernel$ and `kernel` is [a kernel](x). A kernel "
+        "is a kernel; RBF kernels, noise between the layers, subkernel."
+    )
+    assert linker.linked(text) == (
+        "## The kernel\n\nThe **kernel** of $k = kernel$ and `kernel` is [a kernel](x). A "
+        "[kernel](glossary#kernel) is a kernel; [RBF](glossary#rbf) kernels, "
+        "[noise between the layers](glossary#layer-noise), subkernel."
+    )
+    assert linker.linked("A kernel, and [KL](glossary#kl-divergence) is KL.") == (
+        "A kernel, and [KL](glossary#kl-divergence) is KL."
+    )
 
 
 def test_the_glossary_has_each_term_once_in_order_and_finds_one():
@@ -150,9 +190,43 @@ def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
     assert (key == "rate") == (ill.train.learning_rate != well.train.learning_rate)
     page.button(key=f"reset_10_ill_{key}").click().run()
     assert not page.exception
+    well.pause()
+    page.run()
+    page.button(key=f"reset_10_well_{key}").click().run()
+    assert well.playing and well._until == names_of("for_practitioners")["AILMENTS"][key].well.at
     again = server().workshop.watch(page.session_state.lesson_runs[10, f"ill_{key}"])
     assert again is not ill and again.model == ill.model
     assert np.array_equal(again.scaler.x_scale, ill.scaler.x_scale)
+
+
+def test_lesson_8_shows_the_layers_and_warns_of_boston():
+    page = open_lesson("does_depth_help")
+    said = elements(page)["line/layers_words"]["text"]
+    assert "Layer 1" in said and "How on is it?" in said
+    assert not page.warning
+    page.segmented_control(key="depth_set").set_value("boston").run()
+    assert any("racial" in part.value for part in page.warning)
+
+
+def test_measurements_go_with_their_run():
+    page = open_lesson("doubly_stochastic")
+    run_id = page.session_state.lesson_runs[6, "noise"]
+    marginals = ((np.zeros((8, 1)), np.ones((8, 1))),) * 2
+    page.session_state.measured_alone = run_id, RowAlone(3, marginals, marginals, 0.0)
+    page.run()
+    assert any("**less than 1e−15** deviations" in part.value for part in page.markdown)
+    page.select_slider(key="lesson_6_noise_batch").set_value(10).run()
+    assert page.session_state.lesson_runs[6, "noise"] != run_id and not page.exception
+    assert any("Nobody has asked yet" in part.value for part in page.markdown)
+
+
+@pytest.mark.parametrize(("name", "place"), [("gap/deep", 1.25), ("fork/deep", 0.0)])
+def test_only_a_click_in_the_gap_moves_its_place(name, place):
+    own = names_of("prediction_is_a_mixture")
+    st.session_state.stage = SimpleNamespace(click={"name": name, "x": 1.26, "y": 0.0})
+    st.session_state.star_7 = 0.0
+    own["clicked"]()
+    assert st.session_state.star_7 == place
 
 
 def test_the_place_of_the_mixture_moves_and_by_hand_numbers_follow():
@@ -194,6 +268,13 @@ def test_humps_are_counted_and_a_straight_cut_is_the_best(rng):
     points = rng.standard_normal((200, 2))
     assert figures.straight_cut(points, (points @ [1.0, -2.0] > 0).astype(float)) > 0.97
     assert figures.straight_cut(points, (points[:, 0] * points[:, 1] > 0).astype(float)) < 0.7
+
+
+def test_rows_nearest_to_their_own_centre_are_counted(rng):
+    three = rng.integers(3, size=300)
+    apart = np.array([[0.0, 5.0], [5.0, 0.0], [-5.0, 0.0]])[three] + rng.standard_normal((300, 2))
+    assert figures.nearest_centre(apart, three) > 0.97
+    assert figures.nearest_centre(rng.standard_normal((300, 2)), three) < 0.6
 
 
 # What is promised, measured on models.
