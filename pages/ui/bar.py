@@ -19,6 +19,8 @@ STYLE = """<style>
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 @media (max-width: 640px) {
   [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
+  .st-key-bar { position: sticky; top: 3.75rem; z-index: 90; padding: 0.4rem 0;
+    background: var(--st-background-color, Canvas); }
 }
 </style>"""
 # The theme's own blue is too faint for small letters on a tint of itself.

@@ -532,13 +532,16 @@ export function csv(box) {
   const used = head.map((_, i) => i < 3 || found.some((row) => (row[i] ?? "") !== ""));
   const rows = [head, ...found].map((row) => head.map((_, i) => row[i]).filter((_, i) => used[i]));
   const cell = (value) => {
-    const text = String(value ?? "");
+    const text = typeof value === "string" ? plain(value) : String(value ?? "");
     const safe = typeof value === "string" && /^[=+\-@\t]/.test(text) ? "'" + text : text;
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const text = rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   return URL.createObjectURL(new Blob([text], { type: "text/csv" }));
 }
+
+// Words of a picture without their marks: names from files are spelt for HTML there.
+const plain = (html) => new DOMParser().parseFromString(html, "text/html").body.textContent;
 
 const ERRORS = ["x minus", "x plus", "y minus", "y plus"];
 
