@@ -7,6 +7,7 @@ from dgp_core.plain import plain
 from pages.figures.collection import rows_figure
 from pages.figures.palette import ink_for
 from pages.ui import session, stage
+from pages.ui.bar import dress
 from pages.ui.sentences import in_words
 
 KINDS = {"toy": "Toys, drawn on the spot", "shipped": "Real, shipped", "fetched": "Real, to fetch"}
@@ -70,3 +71,4 @@ if entry.kind == "toy":
     st.caption("Source: drawn by this app, from a seed. Licence: yours to use as you like.")
 else:
     st.caption(f"Source: {plain(entry.source, 1000)}. Licence: {plain(entry.licence, 1000)}.")
+dress("")

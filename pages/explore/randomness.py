@@ -32,7 +32,8 @@ def measured(run_id: str, run, ink) -> None:
     """What one moment's estimates are like, and how they move when something is redrawn."""
     first = session.linked("redraw", range(1000), 0)
     seed = st.session_state.setdefault("own_redraw", first)
-    with st.container(horizontal=True, gap="small"):
+    buttons = st.container(horizontal=True, gap="small")
+    with buttons:
         measure = st.button(
             "Measure this moment", type="primary", key="noise_now", icon=":material/science:"
         )
@@ -82,7 +83,13 @@ def measured(run_id: str, run, ink) -> None:
             width=260,
         )
     session.link(S=S, B=B, redraw=seed)
-    redraw(view, S, B)
+    with buttons:
+        moved = redraw(view, S, B)
+    st.markdown(
+        moved
+        or "**Try this:** redraw the samples a few times, then the minibatch. Which moves the "
+        "large mark in the picture farther? Then take more rows, or more samples, and redraw again."
+    )
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown(
@@ -124,32 +131,27 @@ def measured(run_id: str, run, ink) -> None:
         )
 
 
-def redraw(view, S: int, B: int) -> None:
+def redraw(view, S: int, B: int) -> str:
     """Draws one of the two anew, holds the other, and says how far the estimate moved."""
     drawn = st.session_state.setdefault("noise_drawn", {"samples": 0, "rows": 0})
     moved = ""
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        for way, (word, other) in WAYS.items():
-            if st.button(
-                f"Redraw the {word}",
-                icon=":material/casino:",
-                key=f"redraw_{way}",
-                disabled=way == "rows" and B == view.n_rows,
-                help=f"Another draw of the {word}; the {other} as before.",
-            ):
-                values = getattr(view.spreads[S, B], way)
-                before = values[drawn[way] % len(values)]
-                drawn[way] += 1
-                after = values[drawn[way] % len(values)]
-                moved = (
-                    f"You redrew the **{word}** and kept the {other}: the estimate of the bound "
-                    f"went from {before:,.1f} to {after:,.1f} nats, by **{after - before:+,.1f}**."
-                )
-    st.markdown(
-        moved.replace("-", "−")
-        or "**Try this:** redraw the samples a few times, then the minibatch. Which moves the "
-        "large mark in the picture farther? Then take more rows, or more samples, and redraw again."
-    )
+    for way, (word, other) in WAYS.items():
+        if st.button(
+            f"Redraw the {word}",
+            icon=":material/casino:",
+            key=f"redraw_{way}",
+            disabled=way == "rows" and B == view.n_rows,
+            help=f"Another draw of the {word}; the {other} as before.",
+        ):
+            values = getattr(view.spreads[S, B], way)
+            before = values[drawn[way] % len(values)]
+            drawn[way] += 1
+            after = values[drawn[way] % len(values)]
+            moved = (
+                f"You redrew the **{word}** and kept the {other}: the estimate of the bound went "
+                f"from {before:,.1f} to {after:,.1f} nats, by **{after - before:+,.1f}**."
+            )
+    return moved.replace("-", "−")
 
 
 session.browser()
