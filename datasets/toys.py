@@ -1,7 +1,7 @@
 """Toys: made-up data with a known truth, each chosen to teach one thing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -398,6 +398,15 @@ def truth(name: str, X: np.ndarray, seed: int = 0) -> np.ndarray | None:
     """The noiseless outputs (N, K) of a toy at X, or None where there is no such function."""
     toy = TOYS[name]
     return None if toy.truth is None else toy.truth(np.asarray(X, np.float64), seed)
+
+
+def fresh_rows(name: str, n: int, seed: int, function_seed: int = 0) -> Dataset:
+    """Other rows of the function that `function_seed` has: its inputs and noise drawn anew."""
+    rows = TOYS[name].generate(n, seed=seed)
+    here, there = (truth(name, rows.X, s) for s in (function_seed, seed))
+    if here is None or there is None:
+        return rows
+    return replace(rows, Y=rows.Y + (here - there)[:, :1])
 
 
 def drawn(points: Sequence | np.ndarray, labels: Sequence | None = None) -> Dataset:

@@ -30,6 +30,8 @@ from dgp_core.predict import all_lengthscales, layer_views
 from dgp_core.pytree import pytree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dgp_core.live.run import Run, Snapshot
 
 MOST_ROWS = 100
@@ -302,13 +304,26 @@ def _passed(model: DeepGP, factors, X, draws, kept) -> list[tuple[jax.Array, Nor
 
 
 # What a moment's layers are, kept as long as the moment: a run's gallery has room for few views.
+STRETCH = 0.06
+"""Of log time, in which one moment is enough for a curve."""
+
 _summaries: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _summaries_lock = threading.Lock()
 
 
+def thinned(moments: "Sequence[Snapshot]") -> "list[Snapshot]":
+    """The first moment in every stretch of log time, and the last: at most 200 in 100,000 steps.
+
+    A moment that is in stays in while the run goes on, so that what is known of it is known.
+    """
+    cells = np.floor(np.log1p([moment.step for moment in moments]) / STRETCH)
+    first = np.flatnonzero(np.diff(cells, prepend=-1.0)).tolist()
+    return [moments[i] for i in sorted({*first, *range(len(moments))[-1:]})]
+
+
 def layer_history(run: "Run") -> LayerHistory:
-    """Hyperparameters, departures and KL of every layer over the moments that a run has kept."""
-    moments = run.history()
+    """Hyperparameters, departures and KL of every layer over moments that a run has kept."""
+    moments = thinned(run.history())
     if not moments:
         raise ValueError("This run has no moment yet: wait for its start values.")
     rows = np.random.default_rng(0).permutation(len(run.dataset))[:SUMMARY_ROWS]
@@ -320,20 +335,18 @@ def layer_history(run: "Run") -> LayerHistory:
     y_scale = np.ravel(_last_units(run, model)[0])[0]
     traces = []
     for l, layer in enumerate(model.layers):
-        scales = [all_lengthscales(moment.deep.layers[l].kernel) for moment in moments]
-        lengthscales = np.array([np.concatenate([*s, np.zeros(0)]) for s in scales])
+        lengthscales = np.array([s.lengthscales[l] for s in each])
         repeats = lengthscales.shape[1] // len(names[l])
         traces.append(
             LayerTrace(
                 title=layer_title(l, L),
                 lengthscales=lengthscales * (np.tile(x_scale, repeats) if l == 0 else 1.0),
                 lengthscale_names=names[l] * repeats,
-                deviation=np.array([s.deviation[l] for s in each]) * (y_scale if l == L - 1 else 1),
-                noise=None
-                if layer.log_noise is None
-                else np.sqrt([float(m.deep.layers[l].noise) for m in moments]),
-                departure=np.array([s.departure[l] for s in each]),
-                kl=np.array([s.kl[l] for s in each]),
+                deviation=np.array([s.numbers.deviation[l] for s in each])
+                * (y_scale if l == L - 1 else 1),
+                noise=None if layer.log_noise is None else np.array([s.noise[l] for s in each]),
+                departure=np.array([s.numbers.departure[l] for s in each]),
+                kl=np.array([s.numbers.kl[l] for s in each]),
             )
         )
     return LayerHistory(
@@ -363,7 +376,18 @@ class _Summary:
     kl: Any
 
 
-def _kept_summary(moment: "Snapshot", X: np.ndarray) -> _Summary:
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """What the history needs of one moment."""
+
+    numbers: _Summary
+    lengthscales: list[np.ndarray]
+    """Of each layer."""
+    noise: list[float]
+    """Deviation after each layer."""
+
+
+def _kept_summary(moment: "Snapshot", X: np.ndarray) -> _Kept:
     with _summaries_lock:
         found = _summaries.get(moment)
     if found is None:
@@ -373,7 +397,11 @@ def _kept_summary(moment: "Snapshot", X: np.ndarray) -> _Summary:
             eps[:, None].astype(dtype) for eps in even_normals(SUMMARY_PATHS, inner_widths(model))
         ]
         rows = X.astype(dtype)
-        found = settled(model, lambda jitter: _summary(model, rows, draws, jitter))
+        found = _Kept(
+            jax.tree.map(np.asarray, settled(model, lambda j: _summary(model, rows, draws, j))),
+            [np.concatenate([*all_lengthscales(l.kernel), np.zeros(0)]) for l in model.layers],
+            [float(np.sqrt(layer.noise)) for layer in model.layers],
+        )
         with _summaries_lock:
             _summaries[moment] = found
     return found

@@ -211,12 +211,7 @@ class Workshop:
     def queue_sentence(self, run_id: str) -> str:
         """Why a run waits and for how many others; empty once it has a seat."""
         place = self.place(run_id)
-        if place == 0:
-            return ""
-        return (
-            f"This server trains {MOST_RUNS} runs at once, in {MOST_BYTES / 2**30:.0f} GB of "
-            f"memory, and is full. This run is number {place} in the queue: keep the page open."
-        )
+        return queue_words(place) if place else ""
 
     def drop(self, run_id: str, owner: str) -> None:
         """Ends a run; nothing of its data stays."""
@@ -388,6 +383,14 @@ def _xla_threads() -> list[int]:
             if "XLA" in (task / "comm").read_text():
                 found.append(int(task.name))
     return found
+
+
+def queue_words(place: int) -> str:
+    """Why a run waits, and at which place."""
+    return (
+        f"This server trains {MOST_RUNS} runs at once, in {MOST_BYTES / 2**30:.0f} GB of "
+        f"memory, and is full. This run is number {place} in the queue: keep the page open."
+    )
 
 
 def parameter_bytes(model: ModelSpec, dataset: Dataset) -> int:

@@ -6,6 +6,8 @@ from datasets import catalogue
 from dgp_core.plain import plain
 from pages.figures.collection import rows_figure
 from pages.figures.palette import ink_for
+from pages.ui import session, stage
+from pages.ui.bar import dress
 from pages.ui.sentences import in_words
 
 KINDS = {"toy": "Toys, drawn on the spot", "shipped": "Real, shipped", "fetched": "Real, to fetch"}
@@ -22,10 +24,27 @@ st.markdown(
     "rows."
 )
 
-kind = st.segmented_control("Kind", list(KINDS), default="toy", format_func=KINDS.__getitem__)
-names = catalogue.names(kind or "toy")  # pyright: ignore[reportArgumentType]
+session.arrive_alone("set", "kind")
+first = catalogue.entry(session.linked("set", catalogue.names(), "step"))
+kind = st.segmented_control(
+    "Kind",
+    list(KINDS),
+    default=session.linked("kind", list(KINDS), first.kind),
+    required=True,
+    format_func=KINDS.__getitem__,
+    key="own_kind",
+)
+names = catalogue.names(kind)
 titles = {name: catalogue.entry(name).title for name in names}
-chosen = st.selectbox("Data set", names, format_func=titles.__getitem__, key=f"set-{kind}")
+chosen = st.selectbox(
+    "Data set",
+    names,
+    index=names.index(session.linked("set", names, names[0])),
+    format_func=titles.__getitem__,
+    key="own_set",
+)
+session.link(kind=kind, set=chosen)
+session.say()
 entry = catalogue.entry(chosen)
 
 rows = "a few" if entry.N is None else f"{entry.N:,}"
@@ -45,9 +64,11 @@ elif entry.name == "drawn":
 else:
     with in_words("This set could not be shown. Choose another one."):
         ink = ink_for(st.context.theme.type)
-        st.plotly_chart(rows_figure(catalogue.load(entry.name), entry.image, ink), theme=None)
+        figure = rows_figure(catalogue.load(entry.name), entry.image, ink).to_plotly_json()
+        stage.figure(figure, f"The rows of the data set {entry.title}.", "collection_rows")
 
 if entry.kind == "toy":
     st.caption("Source: drawn by this app, from a seed. Licence: yours to use as you like.")
 else:
     st.caption(f"Source: {plain(entry.source, 1000)}. Licence: {plain(entry.licence, 1000)}.")
+dress("")

@@ -13,6 +13,19 @@ from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
 
+PER_ROW = 3
+"""Warped grids side by side."""
+HELP = {
+    "lengthscales": "$\\ell$ of $k(x, x') = \\sigma^2 \\exp(-\\frac12 \\sum_d (x_d - x_d')^2 / "
+    "\\ell_d^2)$, for each input of the layer.",
+    "deviation": "$\\sigma$ of the kernel: $\\sqrt{k(x, x)}$.",
+    "noise": "$\\sigma_l$ between layers, which the kernel's diagonal absorbs, and the "
+    "likelihood's own.",
+    "departure": "How far the layer's outputs are from its mean function $m(x) = xW$, as a share.",
+    "kl": "$\\mathrm{KL}[q(U^l) \\,\\|\\, p(U^l)]$: what the layer takes off the bound, equation "
+    "(17).",
+}
+
 
 def choose_layer(run) -> tuple[int, int, int]:
     """Which layer, and which of its inputs and outputs."""
@@ -24,37 +37,32 @@ def choose_layer(run) -> tuple[int, int, int]:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         layer = st.segmented_control(
             "Layer",
-            range(L),
-            format_func=lambda l: f"{l + 1}",
-            default=0,
+            range(1, L + 1),
+            default=session.linked("layer", range(1, L + 1), 1),
             required=True,
-            key=f"layer_of_{L}",
+            key="own_layer",
             help="From the data (1) to the prediction.",
         )
+        layer = min(layer, L) - 1
         n_in, n_out = widths[layer], (widths[layer + 1] if layer + 1 < L else last)
-        enters = (
-            0
-            if n_in == 1
-            else st.selectbox(
-                "What enters",
-                range(n_in),
-                format_func=lambda d: f"input {d + 1}",
-                key=f"enters_{L}_{layer}",
-                width=160,
-            )
-        )
-        leaves = (
-            0
-            if n_out == 1
-            else st.selectbox(
-                "What leaves",
-                range(n_out),
-                format_func=lambda p: f"output {p + 1}",
-                key=f"leaves_{L}_{layer}",
-                width=160,
-            )
-        )
-    return layer, enters, leaves
+        enters, leaves = one_of("enters", "input", n_in), one_of("leaves", "output", n_out)
+    session.link(layer=layer + 1, enters=enters, leaves=leaves)
+    return layer, enters - 1, leaves - 1
+
+
+def one_of(name: str, word: str, n: int) -> int:
+    """One of a layer's inputs or outputs, from 1; a layer of one has no choice."""
+    first = session.linked(name, range(1, n + 1), 1)
+    if n == 1:
+        return 1
+    return st.selectbox(
+        f"What {name}",
+        range(1, n + 1),
+        index=first - 1,
+        format_func=lambda d: f"{word} {d}",
+        key=f"own_{name}",
+        width=160,
+    )
 
 
 def without(run, ink) -> None:
@@ -106,7 +114,7 @@ def without(run, ink) -> None:
 
 
 session.browser()
-session.arrive()
+session.arrive("layer", "enters", "leaves")
 with in_words("This run could not be shown. Open the playground and start it again."):
     run_id, mine = session.current_run()
     run = session.workshop().watch(run_id)
@@ -122,6 +130,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
         bar(run, mine)
         state_line()
     chosen = choose_layer(run)
+    session.say()
     session.play(
         {
             "main": Scene(
@@ -134,18 +143,39 @@ with in_words("This run could not be shown. Open the playground and start it aga
     stage.words("main/layer_words", 22)
     left, right = st.columns(2, gap="medium")
     with left:
-        st.markdown("**Its map**, mean ± 2σ, with Z and what q(u) believes there ± 2σ")
+        st.markdown(
+            "**Its map**, mean ± 2σ, with Z and what q(u) believes there ± 2σ",
+            help="The layer's function given its inducing values, $q(u) = N(m, S)$ at inputs $Z$: "
+            "$\\tilde\\mu(x) = m(x) + \\alpha(x)^\\top (m - m(Z))$ with "
+            "$\\alpha(x) = k(Z, Z)^{-1} k(Z, x)$.",
+        )
         stage.picture("main/map", 320)
     with right:
-        st.markdown("**Samples on their way**: as they enter, and as they leave")
+        st.markdown(
+            "**Samples on their way**: as they enter, and as they leave",
+            help="$\\hat f^l = \\tilde\\mu(\\hat f^{l-1}) + \\epsilon \\odot "
+            "\\sqrt{\\tilde\\Sigma(\\hat f^{l-1}, \\hat f^{l-1})}$, equation (15): the same "
+            "ε at every moment, so that a sample can be followed.",
+        )
         stage.picture("main/passage", 320)
     if int(run.scaler.kept.sum()) == 2:
         st.markdown(
-            "**A grid of inputs through all layers.** Follow a colour, or hover on a point."
+            "**A grid of inputs through all layers.** Follow a colour, or hover on a point: the "
+            "same row is shown in every layer."
         )
-        for l, column in enumerate(st.columns(min(3, run.model.layers), gap="medium")):
-            with column:
-                stage.picture(f"main/warp_{l}", 300)
+        L = run.model.layers
+        for start in range(0, L, PER_ROW):
+            columns = st.columns(min(PER_ROW, L), gap="medium")
+            for l, column in zip(range(start, min(L, start + PER_ROW)), columns, strict=False):
+                with column:
+                    stage.picture(f"main/warp_{l}", 300)
+    st.markdown(
+        "**Try this:** pause early and move on by the history: which layer leaves its mean "
+        "function first? Then take it out below: what was it worth?"
+        if run.model.layers > 1
+        else "**Try this:** choose depth 2 on the playground and come back: does the first layer "
+        "bend its input, or hand it on as it is?"
+    )
     stage.timeline()
     st.subheader("What the layers have become", anchor=False)
     st.markdown(
@@ -157,7 +187,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
         shown = list(HISTORY.items())[first : first + 3]
         for (name, words), column in zip(shown, st.columns(3, gap="medium"), strict=False):
             with column, st.container(gap="xsmall"):
-                st.markdown(f"**{words}**")
+                st.markdown(f"**{words}**", help=HELP[name])
                 stage.picture(f"main/{name}", 240)
     without(run, ink)
 session.keep_cookie()

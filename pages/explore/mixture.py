@@ -1,11 +1,22 @@
 """Mixture: what a deep GP predicts at one place, and where a Gaussian would not do."""
 
+from contextlib import suppress
 from functools import partial
 
 import streamlit as st
 
-from datasets.catalogue import entry, load
-from pages.figures.boards import Look, honesty, mixtures, star_row
+from datasets.catalogue import entry
+from datasets.toys import fresh_rows
+from dgp_core.live.workshop import WorkshopError
+from pages.figures.boards import (
+    Look,
+    can_look,
+    honesty,
+    mixtures,
+    most_apart,
+    place_clicked,
+    star_row,
+)
 from pages.figures.palette import ink_for
 from pages.ui import session, stage
 from pages.ui.bar import bar, dress, intro, state_line
@@ -20,18 +31,54 @@ MEASURES = {
 }
 
 
+TRY = {
+    "classes": "look where the models disagree most: do the sample paths of the deep one agree "
+    "among themselves there?",
+    "one": "look at places beside a jump or beyond the data: is the mixture wider than its "
+    "Gaussian, skewed, or of two humps?",
+    "more": "look where the models disagree most, then train on: does the between-paths part of "
+    "the variance shrink there?",
+}
+
+
+def kind_of(run) -> str:
+    if run.dataset.classes:
+        return "classes"
+    return "one" if run.dataset.X.shape[1] == 1 else "more"
+
+
 def on_click() -> None:
     """A click in a curve over the inputs chooses x*."""
     where = st.session_state.stage.click
-    if where and where.get("name") in ("main/differ", "main/varies"):
-        session.clicked({**where, "y": 0.0})
+    if not where or where.get("name") not in ("main/differ", "main/varies"):
+        return
+    with suppress(WorkshopError):  # the page says that the run is over
+        run = session.workshop().watch(st.session_state.run_id)
+        moment = session.shown_moment(run)
+        noise = st.session_state.choices.noise == "with"
+        place = None if moment is None else place_clicked(run, moment, where, noise)
+        if place is not None:
+            session.choose_star(place)
+
+
+def look_there(run, measure) -> None:
+    """Goes to where the two models disagree most."""
+    moment = session.shown_moment(run)
+    if moment is not None:
+        noise = st.session_state.choices.noise == "with"
+        session.choose_star(most_apart(run, moment, noise, measure))
 
 
 def choose_place(run) -> None:
     """x* by numbers, for who does not click; all inputs where there are few."""
     names = run.dataset.input_names
     if len(names) > 2:
-        st.caption("With more than two inputs, the mixture is shown at the median of every input.")
+        if not st.session_state.choices.star:
+            st.caption("With more than two inputs, this is at the median of every input.")
+        else:
+            st.button(
+                "Back to the median row", key="median", on_click=session.choose_star, args=((),)
+            )
         return
     place = st.session_state.choices.place
     middle = [float(v) for v in star_row(run, ())]
@@ -54,31 +101,38 @@ def choose_place(run) -> None:
         st.rerun()
 
 
+@st.cache_resource(show_spinner=False, max_entries=32)
+def fresh_of(name: str):
+    """The same object at every run of this script, so that its answers are kept too."""
+    return fresh_rows(name, 500, FRESH_SEED)
+
+
 def held_out(run):
     """Fresh rows of a toy, or nothing where the run has learned from all that there are."""
     found = entry(run.dataset.name)
     if found.kind != "toy" or found.name == "drawn":
         return None
-    return load(found.name, n=500, seed=FRESH_SEED)
+    return fresh_of(found.name)
+
+
+def paint(run, moment, look, measure, fresh):
+    """The mixture, and where rows are left to judge by, whether it keeps its word."""
+    elements = mixtures(run, moment, look, measure)
+    return elements if fresh is None else elements | honesty(run, moment, fresh, look.ink)
 
 
 session.browser()
-session.arrive()
+session.arrive("measure")
 with in_words("This run could not be shown. Open the playground and start it again."):
     run_id, mine = session.current_run()
     run, choices = session.workshop().watch(run_id), st.session_state.choices
     ink = ink_for(st.context.theme.type)
     look = Look(ink=ink, noise=choices.noise == "with", star=choices.place)
-    measure = st.session_state.get("measure", "total_variation")
+    first = session.linked("measure", tuple(MEASURES), "total_variation")
+    measure = st.session_state.get("own_measure", first)
     fresh = held_out(run)
-
-    def paint(run, moment):
-        elements = mixtures(run, moment, look, measure)
-        return elements | honesty(run, moment, fresh, ink) if fresh is not None else elements
-
-    session.play(
-        {"main": Scene(run_id, partial(paint), ("mixture", look, measure, fresh is None))}, on_click
-    )
+    shows = partial(paint, look=look, measure=measure, fresh=fresh)
+    session.play({"main": Scene(run_id, shows, ("mixture", look, measure))}, on_click)
     intro(
         "A prediction is a mixture",
         run_id,
@@ -88,40 +142,71 @@ with in_words("This run could not be shown. Open the playground and start it aga
     )
     bar(run, mine)
     state_line()
+    session.say()
     choose_place(run)
     stage.words("main/mixture_title", 22)
     left, right = st.columns(2, gap="medium")
     with left:
-        st.markdown("**Density.** Components thin, mixture thick, its Gaussian summary dotted")
+        st.markdown(
+            "**Density.** Components thin, mixture thick, its Gaussian summary dotted",
+            help="The mixture, equation (19): $q(f_*^L) \\approx \\frac{1}{S} \\sum_s "
+            "q(f_*^L \\mid \\hat f_*^{L-1, s})$, each component of weight $1/S$.",
+        )
         stage.picture("main/mixture", 360)
     with right:
-        st.markdown("**The same as cumulative distributions**: the share below each value")
+        st.markdown(
+            "**The same as cumulative distributions**: the share below each value",
+            help="$P(y_* \\le y) = \\frac{1}{S} \\sum_s P_s(y_* \\le y)$.",
+        )
         stage.picture("main/cdf", 360)
-    st.markdown("**Where does the variance come from?**")
+    st.markdown(
+        "**Where does the variance come from?**",
+        help="$\\mathrm{Var}\\,y = \\mathrm{Var}_s E[y|s] + E_s \\mathrm{Var}(E[y|f]\\,|\\,s) "
+        "+ E\\,\\mathrm{Var}(y|f)$: between sample paths $s$, within the last layer, and noise.",
+    )
     stage.picture("main/split", 170)
     stage.words("main/split_words", 22)
+    st.markdown(f"**Try this:** {TRY[kind_of(run)]}")
     stage.timeline()
     st.subheader("Where do the two models disagree?", anchor=False)
     st.markdown(
-        "Over the inputs: how far the deep model's distribution is from the single layer's. Click "
-        "in a curve to look there."
+        "Over the inputs: how far the deep model's distribution is from the single layer's."
+        + (" Click in a curve to look there, or let the button find the place." * can_look(run))
     )
-    if not run.dataset.classes:
-        st.segmented_control(
-            "Measured as",
-            tuple(MEASURES),
-            format_func=lambda name: MEASURES[name],
-            default="total_variation",
-            required=True,
-            key="measure",
-        )
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        if not run.dataset.classes:
+            measure = st.segmented_control(
+                "Measured as",
+                tuple(MEASURES),
+                format_func=lambda name: MEASURES[name],
+                default=first,
+                required=True,
+                key="own_measure",
+                help="Total variation: ½ ∫ |p − q| dy. Wasserstein: ∫ |P − Q| dy, in units of y.",
+            )
+            session.link(measure=measure)
+        if can_look(run):
+            st.button(
+                "Look where they disagree most",
+                icon=":material/my_location:",
+                key="look_there",
+                on_click=look_there,
+                args=(run, measure),
+                disabled=run.latest is None or run.model.layers == 1,
+                help="Sets x* to the place at which the two distributions are farthest apart.",
+            )
     left, right = st.columns(2, gap="medium")
     with left:
         stage.picture("main/differ", 260)
         stage.words("main/most", 22)
     with right:
         stage.picture("main/varies", 260)
-    st.subheader("Do the probabilities come true?", anchor=False)
+    st.subheader(
+        "Do the probabilities come true?",
+        anchor=False,
+        help="The probability integral transform of a row is $P(y_i)$, its predictive cumulative "
+        "distribution at what came: uniform where a model is honest.",
+    )
     if fresh is None:
         st.info(
             "This run has learned from every row that there is, so nothing is left to judge it by. "

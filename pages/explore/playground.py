@@ -196,15 +196,30 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
     """The hosts: predictions and bound above, layers and the mixture below."""
     L = run.model.layers
     above = {
-        "deep": (5, f"**Deep model: {L} layers**" if L > 1 else "**Deep model, of one layer**"),
-        "rival": (5, "**Its single-layer rival**, on the same axes"),
-        "bound": (4, "**The bound that both climb**"),
+        "deep": (
+            5,
+            f"**Deep model: {L} layers**" if L > 1 else "**Deep model, of one layer**",
+            "The predictive mixture, equation (19): $q(f_*^L) \\approx \\frac{1}{S} \\sum_s "
+            "q(f_*^L \\mid \\hat f_*^{L-1, s})$.",
+        ),
+        "rival": (
+            5,
+            "**Its single-layer rival**, on the same axes",
+            "A sparse GP: $q(f_*) = N(\\tilde\\mu(x_*), \\tilde\\Sigma(x_*, x_*))$, with the "
+            "same data, seed and number of inducing points.",
+        ),
+        "bound": (
+            4,
+            "**The bound that both climb**",
+            "$\\mathcal{L} = \\sum_i E[\\log p(y_i \\mid f_i^L)] - \\sum_l "
+            "\\mathrm{KL}[q(U^l) \\,\\|\\, p(U^l)]$, equation (17): fit less KL, in nats.",
+        ),
     }
     above = {name: part for name, part in above.items() if name not in hidden}
-    columns = st.columns([width for width, _ in above.values()], gap="medium")
-    for column, (name, (_, words)) in zip(columns, above.items(), strict=True):
+    columns = st.columns([width for width, _, _ in above.values()], gap="medium")
+    for column, (name, (_, words, formula)) in zip(columns, above.items(), strict=True):
         with column, st.container(gap="xsmall"):
-            st.markdown(words)
+            st.markdown(words, help=formula)
             stage.picture(f"main/{name}", 285)
     with st.container(horizontal=True, horizontal_alignment="distribute", key="words"):
         stage.words("main/legend", 22)
@@ -228,13 +243,19 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
 def table_strip() -> None:
     """What only a table with more than two inputs has."""
     words = {
-        "relevance": "**Which inputs matter**",
-        "responses": "**One input at a time**",
-        "calibration": "**Do intervals keep their promise?**",
+        "relevance": ("**Which inputs matter**", "$1/\\ell_d$ of the first layer's kernel."),
+        "responses": (
+            "**One input at a time**",
+            "$E[y \\mid x]$ as one $x_d$ moves, the others at their medians.",
+        ),
+        "calibration": (
+            "**Do intervals keep their promise?**",
+            "How often $y_i$ lies in the central interval of $p(y_i)$, for each share.",
+        ),
     }
     for name, column in zip(words, st.columns(3, gap="medium"), strict=True):
         with column, st.container(gap="xsmall"):
-            st.markdown(words[name])
+            st.markdown(words[name][0], help=words[name][1])
             stage.picture(f"main/{name}", 285)
 
 
@@ -270,9 +291,10 @@ WORDS = {
     "inducing points (triangles: drag one, and watch the bound answer). Click anywhere to see the "
     "prediction there. Below, each layer takes a grid and bends it: follow a colour from what "
     "enters to what leaves.",
-    "table": "**What you see.** Above, how well each model agrees with the data. Below, the rows "
-    "after each layer; which inputs matter, and how the prediction answers to one of them at a "
-    "time; and whether intervals hold as often as they say.",
+    "table": "**What you see.** Above, how well each model agrees with the data; click on a row of "
+    "numbers to see the mixture there. Below, the rows after each layer; which inputs matter, and "
+    "how the prediction answers to one of them at a time; and whether intervals hold as often as "
+    "they say.",
 }
 
 session.browser()
@@ -303,8 +325,7 @@ with in_words("This run could not be started. Reload the page, or choose another
                 st.markdown(session.choices_in_words(run_id))
                 st.caption("Whoever started this run controls it.")
             look_controls(kind)
-    for sentence in st.session_state.said:
-        st.info(sentence, icon=":material/info:")
+    session.say()
     if "bar" not in manner.hide:
         bar(run, mine)
     state_line()

@@ -17,6 +17,7 @@ from pages.ui.bar import dress
 from pages.ui.sentences import in_words
 
 DEEPEST = 10
+SWINGS = (0.25, 0.5, 1.0, 2.0)
 MEANS = {"zero": "zero mean", "linear": "linear mean"}
 
 
@@ -32,6 +33,7 @@ def grids(deviation: float, seed: int):
 
 
 session.browser()
+session.arrive_alone("depth", "swing", "draw")
 session.play({})
 with in_words("The prior could not be drawn. Choose another swing, or draw again."):
     ink = ink_for(st.context.theme.type)
@@ -44,20 +46,34 @@ with in_words("The prior could not be drawn. Choose another swing, or draw again
         "the paper's inner layers have one."
     )
     with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
-        depth = st.slider("Depth", 1, DEEPEST, 1, key="prior_depth", width=360)
+        depth = st.slider(
+            "Depth",
+            1,
+            DEEPEST,
+            session.linked("depth", range(1, DEEPEST + 1), 1),
+            key="own_depth",
+            width=360,
+            help="Layers L of the composition $f^L \\circ \\dots \\circ f^1$.",
+        )
         deviation = st.select_slider(
             "Swing of a layer",
-            (0.25, 0.5, 1.0, 2.0),
-            0.5,
-            key="prior_deviation",
+            SWINGS,
+            session.linked("swing", SWINGS, 0.5),
+            key="own_swing",
             width=240,
             help="σ: how far each layer's function swings, where its lengthscale is 1. Large "
             "swings fold the inputs over, whatever the mean.",
         )
-        st.session_state.setdefault("prior_seed", 0)
-        if st.button("Draw again", icon=":material/casino:", key="prior_again"):
-            st.session_state.prior_seed += 1
-    seed = st.session_state.prior_seed
+        seed = st.session_state.setdefault("own_draw", session.linked("draw", range(1000), 0))
+        if st.button(
+            "Draw again",
+            icon=":material/casino:",
+            key="prior_again",
+            help="Other functions of the same priors.",
+        ):
+            seed = st.session_state.own_draw = (seed + 1) % 1000
+    session.link(depth=depth, swing=deviation, draw=seed)
+    session.say()
     both = views(deviation, seed)
     for column, view, name in zip(st.columns(2, gap="medium"), both, MEANS.values(), strict=True):
         with column:

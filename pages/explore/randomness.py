@@ -22,31 +22,29 @@ def nothing(run, moment):
     return {}
 
 
-session.browser()
-session.arrive()
-with in_words("This run could not be measured. Open the playground and start it again."):
-    run_id, mine = session.current_run()
-    run = session.workshop().watch(run_id)
-    ink = ink_for(st.context.theme.type)
-    session.play({"main": Scene(run_id, nothing, ("randomness",))})
-    intro(
-        "The two randomnesses",
-        run_id,
-        "Every gradient is an estimate, twice over: of all rows from a minibatch, and of all paths "
-        "through the layers from a few. Redraw the one, and then the other: what moves?",
-    )
-    bar(run, mine)
-    state_line()
-    if run.latest is None:
-        st.info("The run has not begun yet: this page needs its first moment.")
-        st.stop()
-    st.session_state.setdefault("noise_seed", 0)
-    with st.container(horizontal=True, gap="small"):
+WAYS = {"samples": ("samples", "minibatch"), "rows": ("minibatch", "samples")}
+"""What may be redrawn, in words, and what then stays."""
+SHARES = "What the gradient's noise is due to, for each size of the minibatch."
+DIRECTIONS = "How well one estimate's direction agrees with the full gradient's."
+
+
+def measured(run_id: str, run, ink) -> None:
+    """What one moment's estimates are like, and how they move when something is redrawn."""
+    first = session.linked("redraw", range(1000), 0)
+    seed = st.session_state.setdefault("own_redraw", first)
+    buttons = st.container(horizontal=True, gap="small")
+    with buttons:
         measure = st.button(
             "Measure this moment", type="primary", key="noise_now", icon=":material/science:"
         )
-        if st.button("Redraw both", icon=":material/casino:", key="noise_again"):
-            st.session_state.noise_seed += 1
+        if st.button(
+            "Redraw everything",
+            icon=":material/casino:",
+            key="noise_again",
+            help="Other samples, other minibatches and other rows to draw them from, everywhere on "
+            "this page.",
+        ):
+            seed = st.session_state.own_redraw = (seed + 1) % 1000
             measure = True
     kept = st.session_state.get("noise")
     if measure or kept is None or kept[0] != run_id:
@@ -54,15 +52,29 @@ with in_words("This run could not be measured. Open the playground and start it 
             moment = run.latest
             kept = (
                 run_id,
-                noise_view(run, moment, st.session_state.noise_seed),
+                noise_view(run, moment, seed),
                 row_alone(run, moment, len(run.dataset) // 2),
             )
             st.session_state.noise = kept
     _, view, alone = kept
     st.caption(f"At step {view.step:,}, with {view.n_rows:,} rows.")
     with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
-        S = st.select_slider("Samples S", view.samples, key="noise_samples", width=260)
-        B = st.select_slider("Rows B in a minibatch", view.batches, key="noise_batch", width=260)
+        S = st.select_slider(
+            "Samples S",
+            view.samples,
+            session.linked("S", view.samples, view.samples[0]),
+            key="own_S",
+            width=260,
+            help="Paths through the layers for each row.",
+        )
+        B = st.select_slider(
+            "Rows B in a minibatch",
+            view.batches,
+            session.linked("B", view.batches, view.batches[0]),
+            key="own_B",
+            width=260,
+            help="The last is all rows: then there is no minibatch to redraw.",
+        )
         group = st.selectbox(
             "Gradient of",
             range(len(view.gradients)),
@@ -70,17 +82,32 @@ with in_words("This run could not be measured. Open the playground and start it 
             key="noise_group",
             width=260,
         )
+    session.link(S=S, B=B, redraw=seed)
+    with buttons:
+        moved = redraw(view, S, B)
+    st.markdown(
+        moved
+        or "**Try this:** redraw the samples a few times, then the minibatch. Which moves the "
+        "large mark in the picture farther? Then take more rows, or more samples, and redraw again."
+    )
     left, right = st.columns(2, gap="medium")
     with left:
-        st.markdown("**Estimates of the bound**, each redrawn many times")
-        stage.figure(bound_spread_figure(view, S, B, ink), "Estimates of the bound.", "noise_bound")
+        st.markdown(
+            "**Estimates of the bound**, each redrawn many times",
+            help="$\\frac{N}{B} \\sum_{i \\in b} \\frac{1}{S} \\sum_s \\ell_i(\\epsilon_{is}) - "
+            "\\mathrm{KL}$, an estimate of the bound, equation (17): over minibatches $b$, over "
+            "paths $\\epsilon$, over both.",
+        )
+        now = st.session_state.noise_drawn
+        figure = bound_spread_figure(view, S, B, ink, now=now)
+        stage.figure(figure, "Estimates of the bound.", "noise_bound")
         st.caption(
             "Their means agree with the bound from all rows and many samples, within their errors: "
             "both randomnesses are unbiased."
         )
     with right:
         st.markdown("**What is the gradient's noise due to?**")
-        stage.figure(share_figure(view, S, ink, group=group), "Shares of the noise.", "noise_share")
+        stage.figure(share_figure(view, S, ink, group=group), SHARES, "noise_share")
         st.caption("With all rows in the batch, only the samples are left.")
     left, right = st.columns(2, gap="medium")
     with left:
@@ -94,7 +121,7 @@ with in_words("This run could not be measured. Open the playground and start it 
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Does one estimate point the right way?**")
-        stage.figure(direction_figure(view, S, B, ink), "Directions.", "noise_direction")
+        stage.figure(direction_figure(view, S, B, ink), DIRECTIONS, "noise_direction")
     with right:
         st.markdown("**Why one sample a row is enough**")
         stage.figure(alone_figure(alone, ink), "A row alone and among all others.", "noise_alone")
@@ -102,5 +129,50 @@ with in_words("This run could not be measured. Open the playground and start it 
             "A row's marginals depend on its own path alone. Asked by itself or among all rows, "
             "with the same ε, the answers are the same: so no row needs another row's samples."
         )
+
+
+def redraw(view, S: int, B: int) -> str:
+    """Draws one of the two anew, holds the other, and says how far the estimate moved."""
+    drawn = st.session_state.setdefault("noise_drawn", {"samples": 0, "rows": 0})
+    moved = ""
+    for way, (word, other) in WAYS.items():
+        if st.button(
+            f"Redraw the {word}",
+            icon=":material/casino:",
+            key=f"redraw_{way}",
+            disabled=way == "rows" and B == view.n_rows,
+            help=f"Another draw of the {word}; the {other} as before.",
+        ):
+            values = getattr(view.spreads[S, B], way)
+            before = values[drawn[way] % len(values)]
+            drawn[way] += 1
+            after = values[drawn[way] % len(values)]
+            moved = (
+                f"You redrew the **{word}** and kept the {other}: the estimate of the bound went "
+                f"from {before:,.1f} to {after:,.1f} nats, by **{after - before:+,.1f}**."
+            )
+    return moved.replace("-", "−")
+
+
+session.browser()
+session.arrive("S", "B", "redraw")
+with in_words("This run could not be measured. Open the playground and start it again."):
+    run_id, mine = session.current_run()
+    run = session.workshop().watch(run_id)
+    ink = ink_for(st.context.theme.type)
+    session.play({"main": Scene(run_id, nothing, ("randomness",))})
+    intro(
+        "The two randomnesses",
+        run_id,
+        "Every gradient is an estimate, twice over: of all rows from a minibatch, and of all paths "
+        "through the layers from a few. Redraw the one, and then the other: what moves?",
+    )
+    bar(run, mine)
+    state_line()
+    session.say()
+    if run.latest is None:
+        st.info("The run has not begun yet: this page needs its first moment.")
+    else:
+        measured(run_id, run, ink)
 session.keep_cookie()
 dress()

@@ -27,7 +27,13 @@ from pages.figures.mixture import (
     variance_figure,
 )
 from pages.figures.palette import Ink
-from pages.figures.plane import map_figure, plane_data_figure, plane_legend, warp_figure
+from pages.figures.plane import (
+    map_figure,
+    plane_data_figure,
+    plane_legend,
+    star_mark,
+    warp_figure,
+)
 from pages.figures.playground import (
     bound_figure,
     data_figure,
@@ -36,6 +42,7 @@ from pages.figures.playground import (
     prediction_figure,
 )
 from pages.figures.table import (
+    ROWS_TRACE,
     agreement_figure,
     calibration_figure,
     hidden_figure,
@@ -48,6 +55,8 @@ from pages.figures.table import (
 Elements = dict[str, dict]
 NOTHING = np.zeros(0), np.zeros((0, 1))
 NO_MIXTURE = "The mixture is shown once the run has begun."
+MOST_STAR = 60
+"""Inputs of a place that a person may choose."""
 SMALL = 196
 """Height of the pictures of the second row."""
 
@@ -128,6 +137,8 @@ def _plane(run: Run, seen: View2D, look: Look) -> Elements:
         figure = map_figure(seen, panel, name == "deep", not look.noise, look.ink)
         drag = {"trace": "inducing points", "plane": True} if name == "deep" else None
         figure["layout"]["meta"] = {"click": True, "drag": drag}
+        if len(look.star) == 2:
+            figure["data"].append(star_mark(*look.star, look.ink))
         shown = seen.value_name if look.noise else seen.doubt_name
         elements[name] = _picture(figure, f"{words} map at step {seen.step}: {shown}.", look.ink)
     for l, layer in enumerate(seen.layers):
@@ -142,13 +153,16 @@ def _table(run: Run, seen: ViewMany, look: Look) -> Elements:
     """More inputs: agreement with the data, what matters, responses, calibration."""
     ink = look.ink
     agree = "predicted against observed" if not seen.classes else "classes, true and predicted"
-    elements = {
-        "deep": _picture(
-            agreement_figure(seen, seen.deep, True, ink), f"The deep model: {agree}.", ink
-        ),
-        "rival": _picture(
-            agreement_figure(seen, seen.rival, False, ink), f"The single layer: {agree}.", ink
-        ),
+    elements = {}
+    for name, panel, words in (
+        ("deep", seen.deep, "The deep model"),
+        ("rival", seen.rival, "The single layer"),
+    ):
+        figure = agreement_figure(seen, panel, name == "deep", ink)
+        if not seen.classes and can_look(run):
+            figure["layout"]["meta"] = {"click": True, "nearest": ROWS_TRACE}
+        elements[name] = _picture(figure, f"{words}: {agree}.", ink)
+    elements |= {
         "relevance": _picture(
             relevance_figure(seen, ink), "How much each input matters to both models.", ink
         ),
@@ -175,7 +189,7 @@ def mixture(run: Run, moment: Snapshot, look: Look) -> Elements:
     alt = "The deep model's predictive mixture at x*, its Gaussian summary, and the rival's."
     return {
         "mixture": _picture(figure, alt, look.ink),
-        "mixture_title": {"text": f"**{_capital(star_words(run, x))}**"},
+        "mixture_title": {"text": f"**{_capital(star_words(run, x, bool(look.star)))}**"},
         "mixture_words": {"text": CURVES if seen.kind == "density" else BARS},
     }
 
@@ -235,9 +249,11 @@ def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
     if all_along.wasserstein is None:
         measure = "total_variation"
     differ = disagreement_figure(all_along, measure, ink)
-    differ["layout"]["meta"] = {"click": True}
     varies = variance_figure(all_along, ink)
-    varies["layout"]["meta"] = {"click": True}
+    if can_look(run):
+        for figure, sizes in ((differ, all_along.values(measure)), (varies, all_along.deep.total)):
+            ranks = np.argsort(-sizes).tolist() if all_along.x is None else None
+            figure["layout"]["meta"] = {"click": True, "ranks": ranks}
     most = all_along.rows[all_along.most(measure)]
     apart = (
         "The two distributions are the same"
@@ -251,7 +267,9 @@ def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
             "split": _picture(split_figure(seen, ink), "The variance at x*, by its source.", ink),
             "differ": _picture(differ, "How far the models are apart, over the inputs.", ink),
             "varies": _picture(varies, "The variance and its sources, over the inputs.", ink),
-            "mixture_title": {"text": f"**{_capital(star_words(run, x))}.** {apart}."},
+            "mixture_title": {
+                "text": f"**{_capital(star_words(run, x, bool(look.star)))}.** {apart}."
+            },
             "split_words": {"text": split_words(seen.deep.split)},
             "most": {"text": f"They are farthest apart at {_place(run, most)}."},
         },
@@ -287,17 +305,45 @@ def _kept(elements: Elements, name: str) -> Elements:
     return elements
 
 
+def can_look(run: Run) -> bool:
+    """Whether a click may choose x*: a picture of hundreds of inputs has no such place."""
+    return run.dataset.X.shape[1] <= MOST_STAR
+
+
+def place_clicked(run: Run, moment: Snapshot, where: dict, noise: bool) -> np.ndarray | None:
+    """The inputs under a click in a curve over them: at its x, or the row of its rank."""
+    rows = along(run, moment, noise)
+    if rows.x is None:
+        row = where.get("row")
+        return rows.rows[row] if isinstance(row, int) and 0 <= row < len(rows.rows) else None
+    x = where.get("x")
+    if not isinstance(x, int | float) or not np.isfinite(x):
+        return None
+    place = rows.rows[0].copy()
+    place[run.scaler.kept] = x
+    return place
+
+
+def most_apart(run: Run, moment: Snapshot, noise: bool, measure: Measure) -> np.ndarray:
+    """The inputs at which the two models disagree most."""
+    rows = along(run, moment, noise)
+    if rows.wasserstein is None:
+        measure = "total_variation"
+    return rows.rows[rows.most(measure)]
+
+
 def star_row(run: Run, star: tuple[float, ...]) -> np.ndarray:
     """The inputs at which the mixture is shown: those that were chosen, else the data's middle."""
-    x = np.median(run.dataset.X, 0)
+    x = run.gallery.get("median", lambda: np.median(run.dataset.X, 0)).copy()
     if len(star) <= len(x):
         x[: len(star)] = star
     return x
 
 
-def star_words(run: Run, x: np.ndarray) -> str:
+def star_words(run: Run, x: np.ndarray, chosen: bool = True) -> str:
     """Where that is."""
-    return "the mixture at the median row" if len(x) > 2 else f"the mixture at {_place(run, x)}"
+    middle = len(x) > 2 and not chosen
+    return f"the mixture at {'the median row' if middle else _place(run, x)}"
 
 
 def _before(run: Run, look: Look) -> Elements:

@@ -81,6 +81,7 @@ def warp_figure(view: View2D, layer: WarpPanel, ink: Ink, height: int = 190) -> 
     for suffix, names, domain in (("", layer.names_in, left), ("2", names_out, right)):
         layout["xaxis" + suffix] = _small_axis(ink, names[0], domain=domain, anchor="y" + suffix)
         layout["yaxis" + suffix] = _small_axis(ink, names[1], anchor="x" + suffix)
+    layout["meta"] = {"follow": "data "}
     layout["margin"] |= {"t": 18}
     layout["annotations"] = [
         _heading("what enters", left, ink),
@@ -112,6 +113,20 @@ def plane_legend(view: View2D, ink: Ink) -> str:
     if len(view.rows) < view.n_rows:
         keys.append(f"<span>{len(view.rows):,} of {view.n_rows:,} rows shown</span>")
     return legend_row(keys, ink)
+
+
+def star_mark(a: float, b: float, ink: Ink) -> dict:
+    """The place x* of the mixture on a map."""
+    edge = {"color": ink.paper, "width": 1.5}
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "x*",
+        "x": [a],
+        "y": [b],
+        "marker": {"symbol": "star", "size": 15, "color": ink.text, "line": edge},
+        "hovertemplate": "x* (%{x:.3g}, %{y:.3g})<extra></extra>",
+    }
 
 
 def start_colours(places: np.ndarray, a: np.ndarray, b: np.ndarray) -> list[str]:

@@ -294,7 +294,10 @@ def _thinned(record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _density(view: View1D, panel: Panel, colour: str) -> dict:
-    """The mixture's density as shade, darkest at the picture's own highest."""
+    """The mixture's density as shade, darkest at the picture's own highest; meta turns it back.
+
+    density = peak · (shade / 255)^power, up to the peak.
+    """
     peak = np.quantile(panel.density, 0.995) or 1.0
     shade = np.clip(panel.density / peak, 0, 1) ** SHADES
     return {
@@ -306,6 +309,7 @@ def _density(view: View1D, panel: Panel, colour: str) -> dict:
         "zmin": 0,
         "zmax": 255,
         "zsmooth": "fast",
+        "meta": {"peak": float(peak), "power": 1 / SHADES},
         "showscale": False,
         "showlegend": True,
         "colorscale": [[0, tint(colour, 0)], [0.25, tint(colour, 0.12)], [1, tint(colour, 0.6)]],

@@ -7,7 +7,7 @@ from pages.figures.marks import base_layout, frame, labelled_axis, line, lines, 
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.plane import SCALE
 
-LOOKS = {"linear": ("identity mean", DEEP, "solid"), "zero": ("zero mean", SINGLE, "dash")}
+LOOKS = {"linear": ("linear mean", DEEP, "solid"), "zero": ("zero mean", SINGLE, "dash")}
 """Of both priors: words, colour and stroke."""
 
 FUNCTIONS = 8

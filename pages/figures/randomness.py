@@ -26,10 +26,18 @@ SHOWN = 150
 
 
 def bound_spread_figure(
-    view: NoiseView, samples: int, batch: int, ink: Ink, height: int = 260
+    view: NoiseView,
+    samples: int,
+    batch: int,
+    ink: Ink,
+    height: int = 260,
+    now: dict[str, int] | None = None,
 ) -> dict:
     """Estimates of the bound with one randomness redrawn, the other, or both; their means ± 2
-    standard errors; and the bound from all rows and many samples."""
+    standard errors; and the bound from all rows and many samples.
+
+    `now` are the numbers of the estimates that were drawn last, by what was redrawn.
+    """
     spread = view.spreads[samples, batch]
     layout = base_layout(ink, height) | {"showlegend": False}
     layout["xaxis"] = labelled_axis(ink, "estimate of the bound (nats)")
@@ -74,6 +82,19 @@ def bound_spread_figure(
                 "hovertemplate": f"mean %{{x:,.2f}} ± {error:.2g} ({words})<extra></extra>",
             },
         ]
+        if now and field in now:
+            edge = {"color": ink.text, "width": 2}
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": f"drawn last, {words}",
+                    "x": [float(values[now[field] % len(values)])],
+                    "y": [place],
+                    "marker": {"color": shade, "symbol": mark, "size": 13, "line": edge},
+                    "hovertemplate": "drawn last: %{x:,.2f}<extra></extra>",
+                }
+            )
     return {"data": traces, "layout": layout}
 
 

@@ -14,6 +14,8 @@ MODELS = (("deep", DEEP, "solid"), ("single layer", SINGLE, "dash"))
 """Both models' names, colours and strokes."""
 
 PIT_BINS = 10
+ROWS_TRACE = "training rows, middle 95 % of new points"
+"""Of predicted against observed; a row's number is its customdata."""
 
 
 def relevance_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
@@ -85,7 +87,7 @@ def agreement_figure(
         {
             "type": "scatter",
             "mode": "markers",
-            "name": "training rows, middle 95 % of new points",
+            "name": ROWS_TRACE,
             "x": typed(view.observed),
             "y": typed(panel.predicted),
             "customdata": typed(view.rows, "i4"),

@@ -19,10 +19,14 @@ STYLE = """<style>
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 @media (max-width: 640px) {
   [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
+  div:has(> .st-key-bar) { position: sticky; top: 3.75rem; z-index: 90; background: var(--paper); }
+  .st-key-bar { flex-wrap: nowrap; overflow-x: auto; padding: 0.4rem 0.2rem; }
+  .st-key-bar > * { flex-shrink: 0; }
 }
 </style>"""
 # The theme's own blue is too faint for small letters on a tint of itself.
 CONTRAST = """<style>
+:root {{ --paper: {paper}; }}
 button[data-variant=segmented_control] p, [data-testid=stSlider] p {{ color: {text}; }}
 [data-testid=stCaptionContainer], [data-testid=stCaptionContainer] p {{ opacity: 1 !important;
   color: color-mix(in srgb, {text} 82%, transparent) !important; }}
@@ -34,8 +38,12 @@ PROJECTOR = "<style>html { font-size: 20px; } [data-testid=stSidebar] { display:
 def dress(style: str = STYLE) -> None:
     """The page's margins, large type where a link asks for it, and letters that stand out."""
     theme = "dark" if st.context.theme.type == "dark" else "light"
-    text = st.get_option(f"theme.{theme}.textColor")
-    st.html(style + CONTRAST.format(text=text) + (PROJECTOR if session.manner().projector else ""))
+    text, paper = (st.get_option(f"theme.{theme}.{n}Color") for n in ("text", "background"))
+    st.html(
+        style
+        + CONTRAST.format(text=text, paper=paper)
+        + (PROJECTOR if session.manner().projector else "")
+    )
 
 
 def state_line() -> None:

@@ -73,6 +73,18 @@ IN_WORDS = {
     "star": "place x*",
     "at": "step",
     "points": "list of points",
+    "layer": "layer",
+    "enters": "input of the layer",
+    "leaves": "output of the layer",
+    "measure": "measure",
+    "depth": "depth",
+    "swing": "swing",
+    "draw": "draw",
+    "redraw": "draw",
+    "S": "number of samples S",
+    "B": "number of rows B",
+    "set": "data set",
+    "kind": "kind",
 }
 MOST_POINTS = 200
 
@@ -215,6 +227,36 @@ def read_manner(query: Mapping[str, str]) -> Manner:
     )
 
 
+def manner_sentences(query: Mapping[str, str]) -> list[str]:
+    """A sentence for what a link says of the page and this app does not know."""
+    hidden = [name for name in query.get("hide", "").split(",") if name]
+    unknown = [name for name in hidden if name not in HIDEABLE]
+    sentences = []
+    if unknown:
+        parts = ", ".join(HIDEABLE)
+        sentences.append(
+            f"The link wants to leave out {', '.join(unknown)[:60]!r}, which is no part of this "
+            f"page: it may name {parts}."
+        )
+    for name, only in (("lock", "1"), ("view", "projector")):
+        if query.get(name, only) not in ("", only):
+            sentences.append(
+                f"The link says {name}={query[name][:30]!r}, but only {only} is known."
+            )
+    return sentences
+
+
+def not_offered(name: str, said: str, value: Any) -> list[str]:
+    """A sentence where a link's value could not be taken as it is."""
+    if _same(said, value):
+        return []
+    instead = f"{value} is taken instead" if value not in ("", 0) else "it is left out"
+    return [
+        f"The link asks for the {IN_WORDS.get(name, name)} {said[:30]!r}, which is not offered "
+        f"here: {instead}."
+    ]
+
+
 def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     """The choices of a link, and a sentence for each value that could not be taken as it is."""
     sentences = []
@@ -231,13 +273,15 @@ def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
         said = query[field.name]
         value = READERS.get(field.name, _read_offered)(said, field.name, field.default)
         taken[field.name] = value
-        if not _same(said, value):
-            instead = f"{value} is taken instead" if value not in ("", 0) else "it is left out"
-            sentences.append(
-                f"The link asks for the {IN_WORDS[field.name]} {said[:30]!r}, which is not offered "
-                f"here: {instead}."
-            )
+        sentences += not_offered(field.name, said, value)
     choices = Choices(**taken)
+    D = catalogue.entry(choices.data).D
+    if len(choices.place) > D:
+        sentences.append(
+            f"The link's place x* {choices.star[:30]!r} has {len(choices.place)} numbers, and "
+            f"these data have {D} {'input' if D == 1 else 'inputs'}: it is left out."
+        )
+        choices = replace(choices, star="")
     if choices.likelihood not in ("auto", *LIKELIHOODS[choices.task]):
         sentences.append(
             f"The likelihood {choices.likelihood} is not for data like these "

@@ -7,12 +7,13 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
 import streamlit as st
 from streamlit.components.v2 import component
 
 from datasets.catalogue import entry
 from dgp_core.archive import Archive
-from dgp_core.live.run import Run
+from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
 from pages.ui import stage
 from pages.ui.choices import (
@@ -23,6 +24,9 @@ from pages.ui.choices import (
     SPEEDS,
     Choices,
     Manner,
+    manner_sentences,
+    nearest,
+    not_offered,
     read_manner,
     read_query,
     write_points,
@@ -73,7 +77,10 @@ def viewer() -> Viewer:
 
 
 def play(scenes: dict[str, Scene], on_click=lambda: None) -> Any:
-    """Shows these scenes in the page's hosts from now on; returns what was clicked, if anything."""
+    """Shows these scenes in the page's hosts from now on; returns what was clicked, if anything.
+
+    The browser is told what each scene's run is doing: where that changes, the script runs again.
+    """
     looking = viewer()
     for name in set(looking.scenes) - set(scenes):
         looking.at.pop(name, None)
@@ -83,11 +90,11 @@ def play(scenes: dict[str, Scene], on_click=lambda: None) -> Any:
         if name in looking.scenes and _same_scene(looking.scenes[name], scenes[name])
     }
     looking.scenes = scenes | known
-    word = ""
-    for first in list(scenes.values())[:1]:
+    phases = {}
+    for name, scene in scenes.items():
         with suppress(WorkshopError):
-            word = phase(workshop().watch(first.run_id), workshop().place(first.run_id))
-    return stage.connection(looking.token, word, on_click)
+            phases[name] = phase(workshop().watch(scene.run_id), workshop().place(scene.run_id))
+    return stage.connection(looking.token, phases, on_click)
 
 
 def _same_scene(a: Scene, b: Scene) -> bool:
@@ -99,6 +106,12 @@ def let_go() -> None:
     viewer().at.clear()
 
 
+def shown_moment(run: Run) -> Snapshot | None:
+    """The moment that this browser looks at: the newest, or the one that its slider holds."""
+    at = viewer().at.get("main")
+    return run.latest if at is None else run.at(at)
+
+
 def is_mine(run_id: str) -> bool:
     """Whether this browser started the run."""
     try:
@@ -108,18 +121,92 @@ def is_mine(run_id: str) -> bool:
         return False
 
 
-def arrive() -> None:
-    """Takes the link where it says something new: on a first visit, or by the browser's arrows."""
+def arrive(*own: str) -> None:
+    """Takes the link where it says something new: on a first visit, or by the browser's arrows.
+
+    `own` are the page's own controls: see `linked`.
+    """
     query = dict(st.query_params)
     memory = st.session_state
     memory.setdefault("said", [])
-    if "choices" not in memory or (query and query != memory.get("link")):
+    memory.own_names, memory.alone = own, False
+    if "choices" not in memory or _is_new(query):
         memory.choices, memory.said = read_query(query)
         memory.run_id, memory.link = query.get("run"), query
         memory.manner = read_manner(query)
+        memory.said += manner_sentences(query)
+        _take_own(query)
         _set_controls()
     elif any(f"choose_{name}" not in memory for name in CONTROLS):
         _set_controls()  # Streamlit forgets a control that another page did not show
+
+
+def _is_new(query: dict[str, str]) -> bool:
+    """Whether an address says what this session has not written there itself."""
+    own = (st.session_state.get(name) for name in ("link", "own_link"))
+    return bool(query) and query not in own
+
+
+def arrive_alone(*own: str) -> None:
+    """On a page without a run, the link says only what the page's own controls do."""
+    query, memory = dict(st.query_params), st.session_state
+    memory.setdefault("said", [])
+    memory.own_names, memory.alone = own, True
+    if _is_new(query):
+        memory.said = []
+        _take_own(query)
+
+
+def _take_own(query: dict[str, str]) -> None:
+    """The link's word for the page's own controls, which begin anew with it."""
+    memory = st.session_state
+    memory.from_link = {name for name in memory.own_names if name in query}
+    memory.own_values = {
+        **{n: v for n, v in memory.get("own_values", {}).items() if n not in memory.own_names},
+        **{name: query[name] for name in memory.from_link},
+    }
+    for name in memory.own_names:
+        memory.pop(f"own_{name}", None)
+
+
+def linked(name: str, offered: Sequence, default: Any) -> Any:
+    """What a page's own control begins with: the link's value, or the nearest that is offered.
+
+    The control's key is own_ and the name, and `link` puts what it says back into the address.
+    """
+    memory = st.session_state
+    if memory.get(f"own_{name}") not in offered:
+        memory.pop(f"own_{name}", None)  # what another run or layer offered
+    said = memory.get("own_values", {}).get(name)
+    if said is None:
+        return default
+    value = nearest(said, offered, default)
+    if name in memory.get("from_link", ()):
+        memory.from_link.discard(name)
+        memory.own_values[name] = str(value)
+        memory.said += not_offered(name, said, value)
+    return value
+
+
+def link(**values: Any) -> None:
+    """Puts what the page's own controls say into the address; once moved, the link is the past."""
+    memory = st.session_state
+    said, known = {n: str(v) for n, v in values.items()}, memory.get("own_values", {})
+    if any(known.get(name, word) != word for name, word in said.items()):
+        memory.said = []
+    memory.own_values = known | said
+    if not memory.alone:
+        write_link()
+        return
+    memory.own_link = said
+    if dict(st.query_params) != said:
+        st.query_params.from_dict(said)
+
+
+def say() -> None:
+    """What a link could not have, and what began again."""
+    for sentence in st.session_state.said:
+        st.info(sentence, icon=":material/info:")
 
 
 def arrive_at_lesson() -> None:
@@ -162,7 +249,7 @@ def choose(name: str) -> None:
     if memory.get(f"choose_{name}") not in OFFERED[name]:
         return  # a control that has just gone says nothing
     memory.said = []
-    choices = replace(memory.choices, **{name: memory[f"choose_{name}"]})
+    choices = replace(memory.choices, at=0, **{name: memory[f"choose_{name}"]})
     if name == "data":
         choices = replace(choices, likelihood="auto", star="", batch=0)
     memory.choices = choices
@@ -176,7 +263,8 @@ def choose_kernel(layer: int) -> None:
     names = list(choices.kernel_names)
     names[layer] = st.session_state[f"choose_kernel_{layer}"]
     one = len(set(names)) == 1
-    st.session_state.choices = replace(choices, kernels=names[0] if one else ",".join(names))
+    kernels = names[0] if one else ",".join(names)
+    st.session_state.choices = replace(choices, at=0, kernels=kernels)
 
 
 def _set_controls() -> None:
@@ -205,6 +293,9 @@ def current_run() -> tuple[str, bool]:
             memory.run_id = None
         else:
             if not is_mine(memory.run_id):
+                look = {name: getattr(memory.choices, name) for name in ("shade", "noise", "star")}
+                memory.choices = replace(started_with(run), **look)
+                write_link()
                 return memory.run_id, False
             if started_with(run).shape == memory.choices.shape:
                 follow(run, memory.choices)
@@ -230,7 +321,8 @@ def start_with(choices: Choices, saved: Archive | None = None) -> str:
         choices.dataset, choices.model, choices.train, owner=browser(), saved=saved
     )
     run = workshop().watch(run_id)
-    run.label = choices
+    run.label = replace(choices, at=0)
+    run.altered |= saved is not None and bool((saved.settings or {}).get("altered"))
     follow(run, choices)
     if choices.at and saved is None:
         run.play_until(choices.at)
@@ -287,7 +379,7 @@ def new_seed() -> None:
     """Other start values and other noise in the gradients, on the same data."""
     choices = st.session_state.choices
     let_go()
-    change(seed=(choices.seed + 1) % len(OFFERED["seed"]))
+    change(at=0, seed=(choices.seed + 1) % len(OFFERED["seed"]))
 
 
 def new_speed() -> None:
@@ -310,6 +402,7 @@ def change(**what: Any) -> None:
 def wish(name: str) -> None:
     """Play, pause, step or reset, by whoever controls the run."""
     let_go()
+    st.session_state.choices = replace(st.session_state.choices, at=0)
     with suppress(WorkshopError):  # the page says that the run is over
         getattr(workshop().control(st.session_state.run_id, browser()), name)()
         workshop().wake()
@@ -329,7 +422,10 @@ def follow(run: Run, choices: Choices) -> None:
 def write_link() -> None:
     """The address says what is on the page."""
     memory = st.session_state
-    memory.link = {**memory.choices.query(), **manner().query(), "run": memory.run_id}
+    own = {
+        n: v for n, v in memory.get("own_values", {}).items() if n in memory.get("own_names", ())
+    }
+    memory.link = {**memory.choices.query(), **manner().query(), **own, "run": memory.run_id}
     if dict(st.query_params) != memory.link:
         st.query_params.from_dict(memory.link)
 
@@ -345,9 +441,21 @@ def clicked(where: dict) -> None:
     if memory.choices.data == "drawn" and is_mine(memory.run_id):
         _draw(x, y, near_x, near_y)
         return
-    D = entry(memory.choices.data).D
+    try:
+        data = workshop().watch(memory.run_id).dataset
+    except WorkshopError:
+        return  # the page says that the run is over
+    D, row = data.X.shape[1], where.get("row")
     if D <= 2:
-        memory.choices = replace(memory.choices, star=f"{x:.4g}" if D == 1 else f"{x:.4g},{y:.4g}")
+        choose_star((x, y)[:D])
+    elif isinstance(row, int) and 0 <= row < len(data):
+        choose_star(data.X[row])
+
+
+def choose_star(row: Sequence[float] | np.ndarray) -> None:
+    """Looks at the mixture there; nothing is drawn, and nothing begins again."""
+    memory = st.session_state
+    memory.choices = replace(memory.choices, star=",".join(f"{value:.4g}" for value in row))
 
 
 def _draw(x: float, y: float, near_x: float, near_y: float) -> None:
@@ -362,7 +470,7 @@ def _draw(x: float, y: float, near_x: float, near_y: float) -> None:
     elif len(rest) > MOST_POINTS:
         memory.said = [f"{MOST_POINTS} points are the most that a link can hold."]
     else:
-        memory.choices = replace(memory.choices, points=write_points(rest))
+        memory.choices = replace(memory.choices, at=0, points=write_points(rest))
 
 
 def choices_in_words(run_id: str) -> str:

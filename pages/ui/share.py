@@ -1,6 +1,8 @@
 """What leaves the app: a link and its QR code, the model as a file, and the run as a script."""
 
+import base64
 import io
+from urllib.parse import parse_qsl, urlencode
 
 import segno
 import streamlit as st
@@ -12,22 +14,36 @@ from pages.ui import session
 from pages.ui.choices import HIDEABLE, VERSION, Choices, Manner, read_query
 
 MOST_MODEL_MB = 64
+SAFE = ",~"
+"""Marks in our links that need no code of their own."""
+LONGEST_CODE = 1000
+"""Bytes of a link that a camera still reads well."""
 
 
 def link() -> str:
     """The address of what is on the page, as another browser needs it."""
-    query = "&".join(f"{name}={value}" for name, value in dict(st.query_params).items())
+    query = urlencode(dict(st.query_params), safe=SAFE)
     return f"{str(st.context.url).partition('?')[0]}?{query}"
 
 
 def without_run(address: str) -> str:
     """The same settings, for somebody who starts a run of their own."""
-    return "&".join(part for part in address.split("&") if not part.startswith("run="))
+    page, _, query = address.partition("?")
+    parts = [(name, value) for name, value in parse_qsl(query) if name != "run"]
+    return f"{page}?{urlencode(parts or [('v', VERSION)], safe=SAFE)}"
+
+
+def for_a_camera(address: str) -> str:
+    """The link as a QR code holds it: where it is long, only the run's name."""
+    if len(address.encode()) <= LONGEST_CODE:
+        return address
+    page, _, query = address.partition("?")
+    return f"{page}?{urlencode({'v': VERSION, 'run': dict(parse_qsl(query)).get('run', '')})}"
 
 
 def qr_code(address: str) -> str:
     """A QR code as an SVG picture: dark on light in any theme, with a reader's margin."""
-    code = segno.make(address, error="l", micro=False)
+    code = segno.make(for_a_camera(address), error="l", micro=False)
     picture = io.BytesIO()
     code.save(picture, kind="svg", scale=4, border=4, dark="#000", light="#fff", xmldecl=False)
     return picture.getvalue().decode()
@@ -36,7 +52,8 @@ def qr_code(address: str) -> str:
 def model_file(run: Run) -> bytes:
     """The deep model, to go on with here or with `python -m dgp_core resume`."""
     content = io.BytesIO()
-    archive.save(content, run.archive(settings={"playground": session.started_with(run).query()}))
+    settings = {"playground": session.started_with(run).query(), "altered": run.altered}
+    archive.save(content, run.archive(settings=settings))
     return content.getvalue()
 
 
@@ -84,7 +101,7 @@ def class_link(address: str) -> None:
         )
         query = Manner(lock, tuple(hide), projector).query()
         st.code(
-            "&".join([address, *(f"{name}={value}" for name, value in query.items())]),
+            "&".join([address, urlencode(query, safe=SAFE)] if query else [address]),
             language=None,
             wrap_lines=True,
         )
@@ -93,7 +110,13 @@ def class_link(address: str) -> None:
 
 def panel(run: Run, mine: bool) -> None:
     """Link, QR code and downloads, in a box that opens at a click."""
-    with st.popover("Share", icon=":material/share:", help="Links, downloads, and saved models."):
+    with st.popover(
+        "Share",
+        icon=":material/share:",
+        help="Links, downloads, and saved models.",
+        key="share",
+        on_change="rerun",  # what it holds is of the moment at which it opens
+    ):
         address = link()
         st.markdown("**Watch this run with me.** Whoever opens the link sees what you see.")
         st.code(address, language=None, wrap_lines=True)
@@ -104,7 +127,10 @@ def panel(run: Run, mine: bool) -> None:
             st.markdown(f"**This very moment:** a run that trains to step {step:,} and pauses.")
             st.code(f"{without_run(address)}&at={step}", language=None, wrap_lines=True)
         class_link(without_run(address))
-        st.image(qr_code(address), width=180, caption="The first link, for a camera")
+        picture = base64.b64encode(qr_code(address).encode()).decode()
+        words = "QR code of the first link"
+        st.html(f'<img alt="{words}" width="180" src="data:image/svg+xml;base64,{picture}">')
+        st.caption("The first link, for a camera")
         st.divider()
         st.markdown("**Take it home.** Pictures and their numbers have a ⤓ of their own.")
         st.download_button(

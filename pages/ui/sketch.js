@@ -8,7 +8,7 @@ const DASHES = { solid: [], dot: [1, 1], dash: [3, 3], dashdot: [3, 1, 1, 1], lo
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
 const LOOSE = 1.6; // times as wide as need be, at which axes are made anew
 const plain = (value, known) => value === undefined || known.includes(value);
-const axisName = (reference = "x") => reference[0] + "axis" + reference.slice(1);
+export const axisName = (reference = "x") => reference[0] + "axis" + reference.slice(1);
 
 export function sketchable({ data, layout }) {
   const { annotations = [], barmode } = layout;

@@ -4,7 +4,7 @@
 // nothing is rendered anew and nothing flickers. A frame is asked for by the answer "drawn" to the
 // one before, so a slow browser gets fewer frames instead of a queue of stale ones.
 
-import { fits, rub, sketch, sketchable, surroundings } from "./sketch.js";
+import { axisName, fits, rub, sketch, sketchable, surroundings } from "./sketch.js";
 
 const NEAR = 14; // pixels within which a press takes hold of an inducing point
 const hosts = new Map(); // name -> Set of boxes
@@ -61,7 +61,7 @@ function forget(box) {
 
 function connect(data, setTriggerValue) {
   stage.trigger = setTriggerValue;
-  stage.phase = data.phase;
+  stage.phases = data.phases;
   if (stage.token === data.token && stage.socket?.readyState <= 1) return;
   stage.token = data.token;
   stage.socket?.close();
@@ -83,9 +83,17 @@ function open(token, wait) {
     if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n }));
   };
   socket.onclose = (event) => {
-    if (socket !== stage.socket || event.code === 4404) return;
+    if (socket !== stage.socket) return;
+    if (event.code === 4404) return say("**Not connected.** Reload the page to go on.");
+    if (answered) say("**Connection lost.** Trying again …");
     setTimeout(() => open(token, Math.min(8000, 2 * wait)), answered ? 250 : wait);
   };
+}
+
+// In place of what the run is doing, which nobody knows meanwhile.
+function say(text) {
+  for (const [name, boxes] of hosts)
+    if (name.endsWith("/state")) for (const box of boxes) words(box, text);
 }
 
 const send = (message) => {
@@ -99,8 +107,9 @@ async function draw(elements) {
   const pictures = [];
   for (const [name, content] of Object.entries(elements)) {
     newest.set(name, content);
-    if (content.phase && content.phase !== stage.phase) {
-      stage.phase = content.phase;
+    const scene = name.split("/")[0];
+    if (content.phase && content.phase !== stage.phases[scene]) {
+      stage.phases[scene] = content.phase;
       stage.trigger?.("phase", content.phase);
     }
     for (const box of hosts.get(name) ?? []) {
@@ -267,11 +276,13 @@ async function finish(box, { figure }) {
   box.classList.remove("stage-sketched");
   rub(box);
   count(box);
+  if (box.meta.follow) ring(box, stage.followed ?? null);
   if (box.observer) return;
   box.observer = new ResizeObserver(() => box.isConnected && Plotly.Plots.resize(box));
   box.observer.observe(box);
   box.addEventListener("pointerenter", () => settle(box));
   listen(box);
+  follow(box);
   downloads(box);
 }
 
@@ -343,8 +354,14 @@ function listen(box) {
     },
     true,
   );
+  // A finger that holds a point drags it, and does not scroll the page.
+  const keep = (event) => {
+    if (!box.held) return;
+    event.stopPropagation();
+    if (event.cancelable) event.preventDefault();
+  };
   for (const kind of ["mousedown", "touchstart"])
-    box.addEventListener(kind, (event) => box.held && event.stopPropagation(), true);
+    box.addEventListener(kind, keep, { capture: true, passive: false });
   box.addEventListener("pointermove", (event) => {
     if (!box.held) {
       box.classList.toggle("stage-grip", Boolean(grip(box, event)));
@@ -369,8 +386,11 @@ function listen(box) {
     const { xaxis, yaxis } = here.plot;
     const wide = Math.abs(xaxis.p2d(xaxis._length) - xaxis.p2d(0));
     const high = Math.abs(yaxis.p2d(yaxis._length) - yaxis.p2d(0));
+    const row = rowAt(box, here);
+    if (row === null) return;
     stage.trigger?.("click", {
       name: box.dataset.name,
+      row,
       x: here.x,
       y: here.y,
       near_x: (10 * wide) / xaxis._length,
@@ -378,6 +398,63 @@ function listen(box) {
     });
   });
 }
+
+// The row that was clicked, where a picture says which: by its rank, or the nearest mark; null where
+// there is none, undefined where a picture is not of rows.
+function rowAt(box, { plot, x, px, py }) {
+  const { ranks, nearest } = box.meta;
+  if (ranks) return ranks[Math.round(x) - 1] ?? null;
+  if (!nearest) return undefined;
+  const trace = box._fullData.find((one) => one.name === nearest);
+  let best = { far: NEAR, row: null };
+  for (let i = 0; i < (trace?._length ?? 0); i++) {
+    const far = Math.hypot(plot.xaxis.d2p(trace.x[i]) - px, plot.yaxis.d2p(trace.y[i]) - py);
+    if (far < best.far) best = { far, row: trace.customdata[i] };
+  }
+  return best.row;
+}
+
+// A row under the pointer is ringed in every picture of the same kind: one is followed through all
+// layers. Such pictures say meta.follow, and a row's number is the first of its customdata.
+function follow(box) {
+  const rings = (row) => {
+    stage.followed = row;
+    for (const other of document.querySelectorAll(".stage-host"))
+      if (other.meta?.follow && other._fullLayout) ring(other, row);
+  };
+  box.on("plotly_hover", ({ points }) => {
+    const { data, customdata } = points[0];
+    if (box.meta.follow && data.name?.startsWith(box.meta.follow)) rings(customdata[0]);
+  });
+  box.on("plotly_unhover", () => box.meta.follow && rings(null));
+}
+
+function ring(box, row) {
+  box.querySelectorAll(".stage-ring").forEach((one) => one.remove());
+  if (row === null) return;
+  for (const trace of box._fullData) {
+    if (!trace.name.startsWith(box.meta.follow)) continue;
+    const i = Array.from(trace.customdata).findIndex((one) => one[0] === row);
+    if (i < 0) continue;
+    const [xaxis, yaxis] = [trace.xaxis, trace.yaxis].map(
+      (name) => box._fullLayout[axisName(name)],
+    );
+    const mark = document.createElement("div");
+    mark.className = "stage-ring";
+    mark.style.left = xaxis._offset + xaxis.d2p(trace.x[i]) + "px";
+    mark.style.top = yaxis._offset + yaxis.d2p(trace.y[i]) + "px";
+    box.append(mark);
+  }
+}
+
+// Space and the arrows drive the run, but not where a key means something by itself: on a button
+// that the keyboard has reached, a link, a tab.
+const OWN_KEYS = "button, summary, a[href], input, [role=radio], [role=tab], [role=slider]";
+document.body.addEventListener("keydown", (event) => {
+  const own = event.target.closest?.(OWN_KEYS);
+  if (own?.matches(":focus-visible") && [" ", "ArrowRight"].includes(event.key))
+    event.stopPropagation();
+});
 
 // What a picture gives away: itself as PNG or SVG, and the numbers behind it as CSV.
 
@@ -405,7 +482,8 @@ function downloads(box) {
 }
 
 async function image(box, format) {
-  const layout = { ...box.layout, paper_bgcolor: box.paper ?? "#fff" };
+  const page = getComputedStyle(box).getPropertyValue("--st-background-color").trim();
+  const layout = { ...box.layout, paper_bgcolor: box.paper ?? (page || "#fff") };
   const { width, height } = box.getBoundingClientRect();
   return window.Plotly.toImage(
     { data: box.data, layout },
@@ -413,26 +491,67 @@ async function image(box, format) {
   );
 }
 
+// The numbers behind the marks, with what the axes call them; a shade is turned back into what it
+// is a shade of.
 export function csv(box) {
-  const rows = [["trace", "x", "y", "value"]];
-  for (const trace of box._fullData) {
+  const traces = box._fullData.filter((trace) => trace.x || trace.y || trace.z);
+  const titles = (letter) => {
+    const axes = traces.map((trace) => trace[letter + "axis"] ?? letter);
+    const said = axes.map((name) => box._fullLayout[axisName(name)]?.title?.text ?? "");
+    return [...new Set(said.filter(Boolean))].join(" | ") || letter;
+  };
+  const columns = [titles("x"), titles("y"), "value", ...ERRORS, "text"];
+  const found = [];
+  for (const trace of traces) {
     const name = trace.name ?? trace.type;
+    const add = (i, x, y, value) => {
+      const text = Array.isArray(trace.text) ? trace.text[i] : "";
+      const custom = trace.customdata?.[i] ?? [];
+      const more = typeof custom === "object" ? Array.from(custom) : [custom];
+      found.push([name, x, y, value, ...errors(trace, i), text, ...more]);
+    };
     if (trace.z) {
+      const { peak, power } = trace.meta ?? {};
+      const real = (z) => (peak ? peak * (z / 255) ** power : z);
       trace.z.forEach((line, i) =>
-        Array.from(line).forEach((z, j) => rows.push([name, trace.x?.[j] ?? j, trace.y?.[i] ?? i, z])),
+        Array.from(line).forEach((z, j) => add(NaN, trace.x?.[j] ?? j, trace.y?.[i] ?? i, real(z))),
       );
-    } else {
-      const n = Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
-      for (let i = 0; i < n; i++) rows.push([name, trace.x?.[i] ?? "", trace.y?.[i] ?? "", ""]);
+      continue;
+    }
+    const n = Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
+    const colours = trace.marker?.color;
+    for (let i = 0; i < n; i++) {
+      const value = typeof colours?.[i] === "number" ? colours[i] : "";
+      add(i, trace.x?.[i] ?? "", trace.y?.[i] ?? "", value);
     }
   }
+  const most = Math.max(0, ...found.map((row) => row.length - columns.length - 1));
+  const head = ["trace", ...columns, ...Array(most).keys()].map((one, i) =>
+    i > columns.length ? `more ${one + 1}` : one,
+  );
+  // Columns that no trace fills are left out.
+  const used = head.map((_, i) => i < 3 || found.some((row) => (row[i] ?? "") !== ""));
+  const rows = [head, ...found].map((row) => head.map((_, i) => row[i]).filter((_, i) => used[i]));
   const cell = (value) => {
-    const text = String(value ?? "");
+    const text = typeof value === "string" ? plain(value) : String(value ?? "");
     const safe = typeof value === "string" && /^[=+\-@\t]/.test(text) ? "'" + text : text;
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const text = rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   return URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+}
+
+// Words of a picture without their marks: names from files are spelt for HTML there.
+const plain = (html) => new DOMParser().parseFromString(html, "text/html").body.textContent;
+
+const ERRORS = ["x minus", "x plus", "y minus", "y plus"];
+
+// How far the bars of a mark reach.
+function errors(trace, i) {
+  return [trace.error_x, trace.error_y].flatMap((bars) => {
+    if (!bars?.visible || !bars.array) return ["", ""];
+    return [(bars.symmetric === false && bars.arrayminus ? bars.arrayminus : bars.array)[i], bars.array[i]];
+  });
 }
 
 function save(name, url) {

@@ -18,6 +18,8 @@ CSS = """
 .stage-sketch { position: absolute; top: 0; left: 0; pointer-events: none; }
 .stage-sketched :is(.overplot, .shapelayer, .annotation) { visibility: hidden; }
 .stage-host .main-svg { border-radius: 0; }
+.stage-ring { position: absolute; width: 16px; height: 16px; margin: -8px 0 0 -8px;
+  border: 2px solid var(--st-text-color); border-radius: 50%; pointer-events: none; z-index: 1; }
 .stage-host.stage-grip, .stage-host.stage-grip .nsewdrag { cursor: grab !important; }
 .stage-host[data-kind=words] { font-size: 0.875rem; line-height: 1.45; overflow: visible;
   font-variant-numeric: tabular-nums; color: var(--st-text-color); }
@@ -61,14 +63,17 @@ _host = component(
 
 def connection(
     token: str,
-    phase: str,
+    phases: dict[str, str],
     on_click: Callable[[], Any],
     key: str = "stage",
 ) -> Any:
-    """Opens the socket; a click in a picture, or another phase, runs the page's script again."""
+    """Opens the socket; a click in a picture, or another phase, runs the page's script again.
+
+    `phases` is what each scene's run is doing as the script knows it.
+    """
     return _host(
         key=key,
-        data={"kind": "connection", "token": token, "phase": phase, "library": library()},
+        data={"kind": "connection", "token": token, "phases": phases, "library": library()},
         on_click_change=on_click,
         on_phase_change=lambda: None,
     )

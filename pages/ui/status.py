@@ -3,6 +3,7 @@
 from typing import Any
 
 from dgp_core.live.run import Run, Snapshot
+from dgp_core.live.workshop import queue_words
 
 
 def phase(run: Run, place: int) -> str:
@@ -24,7 +25,7 @@ def status(run: Run, place: int) -> str:
     """That word, and a sentence that says what it means."""
     word = phase(run, place)
     sentence = {
-        "queued": f"Every seat is taken: this run is number {place} in the queue.",
+        "queued": queue_words(place),
         "compiling": "The first run of this shape is turned into machine code, which takes some "
         "seconds; the next one starts at once.",
         "stopped": run.reason,

@@ -10,7 +10,12 @@ import pytest
 
 from dgp_core.layers import conditional, factorise, kl_from_prior
 from dgp_core.live import layer_depth as module
-from dgp_core.live.layer_depth import layer_history, layers_in_depth, without_layers
+from dgp_core.live.layer_depth import (
+    layer_history,
+    layers_in_depth,
+    thinned,
+    without_layers,
+)
 from dgp_core.model import JITTER, DeepGP, ModelSpec, bound
 from dgp_core.predict import predict_latent
 from tests.core.test_mixture_view import curve, moment
@@ -195,3 +200,17 @@ def test_kernels_of_several_parts_have_a_lengthscale_each():
     del run, snapshot
     gc.collect()
     assert len(module._summaries) < before  # gone with the moment
+
+
+def test_a_long_history_is_thinned_and_what_is_in_stays_in():
+    class Moment:
+        def __init__(self, step):
+            self.step = step
+
+    moments = [Moment(step) for step in range(0, 100_001, 10)]
+    few = thinned(moments)
+    assert len(few) <= 200 and few[0].step == 0 and few[-1].step == 100_000
+    assert len([m for m in few if m.step < 1000]) > 40  # early moments stay dense
+    before = thinned(moments[:5000])
+    assert set(before[:-1]) <= set(few)
+    assert thinned([]) == [] and thinned(moments[:1]) == moments[:1]

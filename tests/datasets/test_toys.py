@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from datasets.toys import TOYS, drawn, truth
+from datasets.toys import TOYS, drawn, fresh_rows, truth
 
 EXPECTED = {
     "step": (1, "regression"),
@@ -149,3 +149,17 @@ def test_drawn_points_become_a_curve_or_classes():
 def test_points_that_make_no_set_get_a_sentence(points, labels, sentence):
     with pytest.raises(ValueError, match=sentence):
         drawn(points, labels)
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_fresh_rows_are_of_the_same_function(name):
+    rows = fresh_rows(name, 50, seed=1000)
+    assert len(rows) == 50 and not np.array_equal(rows.X[:5], TOYS[name].generate().X[:5])
+    own = truth(name, rows.X)
+    if own is None:
+        return
+    off = np.abs(rows.Y - own).min(1)
+    if rows.classes:
+        assert (off == 0).mean() > 0.8  # the noise moves inputs across a border
+    else:
+        assert off.max() < 6 * TOYS[name].noise

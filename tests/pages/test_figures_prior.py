@@ -35,14 +35,14 @@ def test_draws_of_one_depth(both, ink):
 def test_the_density_of_the_slope(both):
     figure = slope_figure(both, 4, LIGHT)
     traces = checked(figure)
-    assert list(traces) == ["one layer", "zero mean, 4 layers", "identity mean, 4 layers"]
+    assert list(traces) == ["one layer", "zero mean, 4 layers", "linear mean, 4 layers"]
     for trace in traces.values():
         assert np.trapezoid(values(trace["y"]), values(trace["x"])) == pytest.approx(1.0, abs=1e-3)
     assert len({t["line"]["dash"] for t in traces.values()}) == 3
     assert "log |slope" in titles(figure)[0]
     assert list(checked(slope_figure(both, 1, LIGHT))) == [
         "zero mean, 1 layer",
-        "identity mean, 1 layer",
+        "linear mean, 1 layer",
     ]
 
 

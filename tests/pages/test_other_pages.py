@@ -3,15 +3,25 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from datasets.catalogue import load
+from dgp_core.live import workshop
+from dgp_core.live.mixture_view import along
 from dgp_core.live.run import Run
-from tests.pages.opened import PATIENCE, elements, hosts, run_of
+from pages.figures import boards
+from pages.figures.boards import Look, can_look, mixtures, most_apart, place_clicked, star_row
+from pages.figures.palette import LIGHT
+from pages.ui.choices import Choices
+from tests.core.runs import moved
+from tests.pages.opened import PATIENCE, elements, hosts, made, run_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
 pytestmark = pytest.mark.usefixtures("moved_by_chance")
 PAGES = ("layers", "mixture", "prior", "randomness")
+OF_A_RUN = ("layers", "mixture", "randomness")
 
 
 def open_page(name: str, **query) -> AppTest:
@@ -19,6 +29,10 @@ def open_page(name: str, **query) -> AppTest:
     for key, value in query.items():
         page.query_params[key] = value
     page.run()
+    return go_to(page, name)
+
+
+def go_to(page: AppTest, name: str) -> AppTest:
     return page.switch_page(f"pages/explore/{name}.py").run()
 
 
@@ -35,31 +49,75 @@ def clean(page: AppTest) -> bool:
     return not page.exception and not page.error
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_opens_while_the_model_is_being_compiled(name, monkeypatch):
-    monkeypatch.setattr(Run, "prepare", lambda run: None)
-    page = open_page(name, inducing="5", layers="3")
-    assert clean(page) and page.title[0].value
+def painted(page: AppTest) -> set[str]:
+    return {name for name, part in elements(page).items() if "figure" in part}
 
 
-@pytest.mark.parametrize("name", ["layers", "mixture"])
-@pytest.mark.parametrize("data", ["nearly_linear", "ridge"])
-def test_every_picture_that_has_room_is_painted(name, data):
-    page = begun(open_page(name, inducing="5", data=data, speed="10"))
-    assert clean(page)
-    painted = {key for key, part in elements(page).items() if "figure" in part}
-    assert hosts(page) == painted and len(painted) > 5
+def test_opens_while_the_model_is_being_compiled(uncompiled):
+    page = open_page("layers", inducing="5", layers="3")
+    for name in PAGES:
+        go_to(page, name)
+        assert clean(page) and page.title[0].value
+        cookies = [one for one in page.get("bidi_component") if one.proto.id.endswith("cookie")]
+        assert len(cookies) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "layers"),
+    [("nearly_linear", 2), ("ridge", 4), ("arm", 2), ("spiral", 2), ("pinwheel", 2)],
+)
+def test_every_picture_that_has_room_is_painted(data, layers):
+    page = begun(open_page("layers", inducing="5", data=data, layers=str(layers), speed="10"))
+    assert clean(page) and hosts(page) == painted(page)
+    warps = {name for name in hosts(page) if "warp" in name}
+    assert len(warps) == (layers if load(data).X.shape[1] == 2 else 0)
+    go_to(page, "mixture")
+    assert clean(page) and hosts(page) == painted(page) and "main/pit" in hosts(page)
+    page.button(key="look_there").click().run()
+    star = [float(part) for part in page.query_params["star"].split(",")]
+    assert clean(page) and len(star) == load(data).X.shape[1]
+    assert page.session_state.run_id == page.query_params["run"]
+    words = elements(page)["main/mixture_title"]["text"]
+    assert f"{star[0]:.3g}" in words and "median" not in words
+
+
+def test_every_state_has_its_words():
+    page = begun(open_page("layers", inducing="5", data="nearly_linear", layers="2", speed="1"))
+    watcher = open_page("layers", run=page.session_state.run_id)
+    assert clean(watcher) and [b.label for b in watcher.button][0] == "Start my own"
+    run = run_of(page)
+    for status, reason in (("failed", "Too steep."), ("finished", "At its end.")):
+        run.status, run.reason = status, reason
+        for name in OF_A_RUN:
+            go_to(page, name)
+            assert clean(page) and reason in elements(page)["main/state"]["text"]
+            assert page.button(key="play").disabled
+    run.reset()
+    run.pause()
+    for name in OF_A_RUN:
+        go_to(page, name)
+        assert clean(page) and "Paused" in elements(page)["main/state"]["text"]
+        go_to(watcher, name)
+        assert clean(watcher) and watcher.session_state.run_id == page.session_state.run_id
+        assert watcher.query_params["run"] == page.session_state.run_id  # a reload finds it
+        assert watcher.query_params["data"] == "nearly_linear"
+    gone = open_page("mixture", run="gone", inducing="5", data="nearly_linear")
+    assert clean(gone) and any("is over" in info.value for info in gone.info)
 
 
 def test_a_layer_and_what_it_is_worth():
     page = begun(open_page("layers", inducing="5", data="nearly_linear", speed="10"))
     words = elements(page)["main/layer_words"]["text"]
-    page.segmented_control(key="layer_of_2").set_value(1).run()
-    assert "Layer 1 of 2" in words
+    page.segmented_control(key="own_layer").set_value(2).run()
+    assert "Layer 1 of 2" in words and page.query_params["layer"] == "2"
     assert "Layer 2 of 2" in elements(page)["main/layer_words"]["text"]
     page.button(key="measure_without").click().run()
     assert clean(page) and page.session_state.removal[0] == page.session_state.run_id
     assert len(page.session_state.removal[1].without) == 1
+    page.query_params["layer"] = "7"
+    page.run()
+    assert "Layer 2 of 2" in elements(page)["main/layer_words"]["text"]
+    assert any("layer '7'" in info.value for info in page.info)
 
 
 def test_a_single_layer_has_none_to_remove():
@@ -74,6 +132,47 @@ def test_the_mixture_s_place_can_be_typed_and_is_in_the_link():
     assert clean(page) and page.query_params["star"] == "0.75"
     after = elements(page)["main/mixture_title"]["text"]
     assert after != before and "0.75" in after
+    page.segmented_control(key="own_measure").set_value("wasserstein").run()
+    assert clean(page) and page.query_params["measure"] == "wasserstein"
+
+
+def test_to_look_somewhere_draws_nothing():
+    page = begun(open_page("mixture", inducing="5", data="drawn", speed="10"))
+    run = run_of(page)
+    page.button(key="look_there").click().run()
+    assert clean(page) and run_of(page) is run and page.query_params["star"]
+    assert "points" not in page.query_params
+
+
+@pytest.mark.parametrize("data", ["nearly_linear", "ridge", "arm"])
+def test_a_click_in_a_curve_goes_to_the_place_under_it(data):
+    choices = Choices(data=data, inducing=5)
+    run = moved(Run(choices.dataset, choices.model, choices.train), 3)
+    moment, name = run.latest, "total_variation"
+    rows = along(run, moment)
+    figures = mixtures(run, moment, Look(LIGHT), name)
+    meta = figures["differ"]["figure"]["layout"]["meta"]
+    best = rows.rows[rows.most(name)]
+    if data == "nearly_linear":
+        assert meta["ranks"] is None
+        assert place_clicked(run, moment, {"x": 0.5}, True) == pytest.approx([0.5])
+        assert place_clicked(run, moment, {"x": float("nan")}, True) is None
+    else:
+        first = meta["ranks"][0]
+        assert place_clicked(run, moment, {"x": 1.0, "row": first}, True) == pytest.approx(best)
+        assert place_clicked(run, moment, {"x": 1.0}, True) is None
+        assert place_clicked(run, moment, {"x": 1.0, "row": 10**6}, True) is None
+    assert np.array_equal(most_apart(run, moment, True, name), best)
+
+
+def test_hundreds_of_inputs_have_no_place_to_click_and_the_median_is_computed_once(monkeypatch):
+    choices = Choices(data="rectangles", inducing=5, layers=1)
+    run = Run(choices.dataset, choices.model, choices.train)
+    assert not can_look(run)
+    middle = star_row(run, ())
+    monkeypatch.setattr(boards.np, "median", None)
+    moved_by = star_row(run, (0.5,))
+    assert moved_by[0] == 0.5 and np.array_equal(star_row(run, ()), middle)
 
 
 def test_real_data_have_no_fresh_rows_to_judge_by():
@@ -82,18 +181,59 @@ def test_real_data_have_no_fresh_rows_to_judge_by():
     assert "main/pit" not in hosts(page)
 
 
-def test_a_deeper_prior_and_another_draw():
+def test_a_deeper_prior_and_another_draw_are_in_the_link():
     page = open_page("prior", inducing="5")
-    page.slider(key="prior_depth").set_value(10).run()
+    page.slider(key="own_depth").set_value(10).run()
     assert clean(page) and any("10 layers" in words.value for words in page.markdown)
     page.button(key="prior_again").click().run()
-    assert clean(page) and page.session_state.prior_seed == 1
+    link = {"depth": "10", "swing": "0.5", "draw": "1"}
+    assert clean(page) and page.query_params == link
+    go_to(page, "layers")
+    assert "depth" not in page.query_params and page.query_params["inducing"] == "5"
+    page.query_params = {}
+    go_to(page, "prior")
+    page.query_params = {"depth": "99", "swing": "0.3"}
+    page.run()
+    assert page.slider(key="own_depth").value == 10
+    said = " ".join(info.value for info in page.info)
+    assert "depth '99'" in said and "swing '0.3'" in said
+    page.slider(key="own_depth").set_value(3).run()
+    assert not any("'99'" in info.value for info in page.info)
 
 
-def test_both_randomnesses_are_measured_and_drawn_again():
+def test_each_randomness_is_redrawn_alone_and_everything_anew():
     page = begun(open_page("randomness", inducing="5", data="nearly_linear", speed="1"))
     assert clean(page)
-    first = page.session_state.noise[1]
+    view = page.session_state.noise[1]
+
+    def marks() -> dict[str, float]:
+        traces = made(page)["noise_bound"]["data"]
+        return {t["name"]: t["x"][0] for t in traces if t["name"].startswith("drawn last")}
+
+    before = marks()
+    page.button(key="redraw_samples").click().run()
+    after = marks()
+    moved_marks = {name for name in before if before[name] != after[name]}
+    assert clean(page) and len(before) == 2 and len(moved_marks) == 1
+    assert any("redrew the **samples** and kept the minibatch" in m.value for m in page.markdown)
+    page.button(key="redraw_rows").click().run()
+    last = marks()
+    assert {name for name in after if after[name] != last[name]} == before.keys() - moved_marks
+    page.select_slider(key="own_B").set_value(view.n_rows).run()
+    assert page.button(key="redraw_rows").disabled and page.query_params["B"] == str(view.n_rows)
     page.button(key="noise_again").click().run()
     again = page.session_state.noise[1]
-    assert clean(page) and again is not first and page.session_state.noise_seed == 1
+    assert clean(page) and again is not view and page.query_params["redraw"] == "1"
+
+
+def test_what_the_workshop_will_not_do_it_says(uncompiled, monkeypatch):
+    monkeypatch.setattr(workshop, "MOST_RUNS", 0)
+    page = open_page("layers", inducing="5", data="ramp")
+    state = elements(page)["main/state"]
+    assert state["phase"] == "queued" and "trains 0 runs at once" in state["text"]
+    monkeypatch.setattr(workshop, "MOST_QUEUED", 0)
+    page = open_page("layers", inducing="5", data="chirp")
+    assert "waiting already" in page.error[0].value
+    monkeypatch.setattr(workshop, "MOST_CELLS", 10)
+    page = open_page("layers", inducing="5", data="sawtooth")
+    assert "cells" in page.error[0].value and "10 at the most" in page.error[0].value

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import plotly
 import plotly.graph_objects as go
@@ -34,6 +35,7 @@ from pages.ui.choices import (
     OFFERED,
     Choices,
     Manner,
+    manner_sentences,
     nearest,
     read_manner,
     read_points,
@@ -41,6 +43,8 @@ from pages.ui.choices import (
     write_points,
 )
 from pages.ui.library import STATIC, EarlyScripts, library, sketch_script, stage_script
+from pages.ui.server import server
+from tests.core.runs import by_chance, trained
 from tests.pages.opened import PATIENCE, elements, hosts, run_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -109,6 +113,10 @@ def test_the_shade_is_darkest_where_the_density_is_highest(view):
     column = view.deep.density.max(0).argmax()
     assert z[:, column].argmax() == view.deep.density[:, column].argmax()
     assert z.max() == 255
+    # What a download turns it back into, up to the peak and half a shade.
+    back = shade["meta"]["peak"] * (z / 255) ** shade["meta"]["power"]
+    real = np.minimum(view.deep.density, shade["meta"]["peak"])
+    assert np.abs(back - real).max() < 0.005 * shade["meta"]["peak"]
 
 
 def test_data_alone_have_the_frame_of_the_predictions(view):
@@ -200,6 +208,11 @@ def test_a_teacher_s_link_keeps_its_manner():
     manner = Manner(lock=True, hide=("rival", "mixture"), projector=True)
     assert read_manner(manner.query()) == manner
     assert read_manner({"hide": "everything,rival", "lock": "yes"}) == Manner(hide=("rival",))
+    assert manner_sentences(manner.query()) == manner_sentences({}) == []
+    said = manner_sentences({"hide": "everything,rival", "lock": "yes", "view": "big"})
+    assert [word in s for word, s in zip(("everything", "yes", "big"), said, strict=True)] == [
+        1
+    ] * 3
 
 
 def test_points_go_into_a_link_and_back():
@@ -237,6 +250,7 @@ def test_minibatches_suit_the_data_where_nobody_chose():
         ({"kernels": "rbf,mattern32"}, Choices(kernels="rbf,matern32")),
         ({"star": "here"}, Choices()),
         ({"points": "1_1"}, Choices()),
+        ({"star": "1,2"}, Choices()),
         ({"likelihood": "bernoulli"}, Choices()),
     ],
 )
@@ -372,9 +386,19 @@ def test_no_recording_is_shown_of_another_model_or_of_other_points(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def small() -> AppTest:
-    """A page with a small model, in slow motion."""
+def one_page() -> AppTest:
     return open_page(inducing="5", speed="1", data="nearly_linear")
+
+
+@pytest.fixture
+def small(one_page) -> AppTest:
+    """A page with a small model, in slow motion; it plays, whatever the last test did to it."""
+    run = run_of(one_page)
+    if run.status in ("finished", "failed"):
+        run.reset()
+    run.play()
+    server().workshop.wake()
+    return one_page.run()
 
 
 def test_opens_moves_and_has_room_for_every_picture(small):
@@ -397,7 +421,6 @@ def test_pause_step_and_reset(small):
     assert run_of(small).latest.step == before + 1 and phase(small) == "paused"
     press(small, "reset")
     shown(small, lambda page: run_of(page).latest.step == 0, "goes back to the start")
-    press(small, "play")
 
 
 def test_rates_speed_and_seed_act_without_a_restart(small):
@@ -432,8 +455,27 @@ def test_another_depth_restarts_and_says_so(small):
     assert not small.exception and not small.error
 
 
+def test_a_moment_s_link_pauses_once_and_not_again():
+    page = open_page(inducing="5", data="nearly_linear", layers="1", speed="100", at="3")
+    shown(page, lambda page: phase(page) == "paused", "pauses at the moment")
+    assert run_of(page).latest.step == 3 and page.query_params["at"] == "3"
+    press(page, "play")
+    assert "at" not in page.query_params
+    page.select_slider(key="choose_inducing").set_value(10).run()
+    shown(page, lambda page: (run_of(page).latest or Start).step > 3, "goes on beyond it")
+    assert phase(page) == "training"
+
+
+class Start:
+    step = 0
+
+
 def test_another_browser_watches_and_may_start_its_own(small):
-    watcher = open_page(run=small.session_state.run_id)
+    watcher = open_page(run=small.session_state.run_id, shade="bands")
+    assert watcher.query_params["data"] == "nearly_linear"
+    assert watcher.query_params["shade"] == "bands"
+    with_click(watcher, {"name": "main/deep", "x": 0.5, "y": 0.1, "near_x": 0.1, "near_y": 0.1})
+    assert watcher.query_params["star"] == "0.5"
     assert watcher.session_state.run_id == small.session_state.run_id
     assert [b.label for b in watcher.button] == ["Start my own"] and not watcher.slider
     press(watcher, "own")
@@ -538,6 +580,13 @@ def test_a_saved_model_is_opened_again(small):
     choices, saved = share.open_model(content)
     assert choices.shape == session.started_with(run).shape
     assert int(saved.state.step) == run.latest.step or run.playing
+    assert saved.settings["altered"] is run.altered
+    run.altered = True
+    choices, saved = share.open_model(share.model_file(run))
+    again = open_page(inducing="5", data="nearly_linear", layers=str(choices.layers), speed="1")
+    opened(again, choices, saved)
+    assert run_of(again).altered and not again.exception
+    run.altered = False
     with pytest.raises(ValueError, match="Your data"):
         other = io.BytesIO()
         archive.save(other, run.archive())
@@ -546,11 +595,53 @@ def test_a_saved_model_is_opened_again(small):
         share.open_model(b"nonsense")
 
 
-def test_a_script_has_the_first_points_of_somebody_who_has_not_drawn():
-    choices = Choices(data="drawn")
+def opened(page: AppTest, choices: Choices, saved) -> None:
+    """Goes on with a saved model, as the Share panel does."""
+
+    def script():
+        import streamlit as st
+
+        from pages.ui import session
+
+        session.browser()
+        session.open_saved(st.session_state.choices, st.session_state.saved)
+
+    handler = AppTest.from_function(script)
+    for name in ("run_id", "browser", "said"):
+        handler.session_state[name] = page.session_state[name]
+    handler.session_state.choices, handler.session_state.saved = choices, saved
+    handler.run()
+    page.session_state.choices = handler.session_state.choices
+    page.session_state.run_id = handler.session_state.run_id
+    page.run()
+
+
+def test_the_run_as_python_trains_the_same_model(tmp_path, monkeypatch):
+    choices = Choices(data="drawn", layers=1, inducing=5)
     run = Run(choices.dataset, choices.model, choices.train)
     run.label = choices
-    assert "(-2.5, -1.0), (-1.8, -0.8)" in share.run_script(run)
+    trained(run, 2)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dgp_core.train.train_chunk", by_chance)
+    found = {}
+    exec(compile(share.run_script(run), "run.py", "exec"), found)
+    assert np.array_equal(found["dataset"].X, run.dataset.X)
+    own, theirs = (jax.tree.leaves(m) for m in (run.latest.deep, found["state"].model))
+    assert all(np.array_equal(a, b) for a, b in zip(own, theirs, strict=True))
+
+
+def test_links_are_spelt_safely_and_lose_their_run():
+    address = "https://lab.example/?v=1&points=1_2~3_4&kernels=rbf,linear&run=abc"
+    assert share.without_run(address) == address.removesuffix("&run=abc")
+    assert share.without_run("https://lab.example/?run=abc") == "https://lab.example/?v=1"
+    assert share.without_run("https://lab.example/?a=x%26y&run=1").endswith("?a=x%26y")
+
+
+def test_a_long_link_has_a_code_too():
+    points = write_points([(i / 7, -i / 3) for i in range(200)])
+    address = f"https://lab.example/?v=1&data=drawn&points={points}&run=abc"
+    assert share.for_a_camera(address) == "https://lab.example/?v=1&run=abc"
+    assert share.qr_code(address) == share.qr_code("https://lab.example/?v=1&run=abc")
 
 
 def test_a_qr_code_is_a_picture_of_the_link():
