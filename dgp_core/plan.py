@@ -126,7 +126,7 @@ def propose(
 def _reasons(n_rows: int, n_inputs: int, M: int, steps: int) -> str:
     """Why a plan is as it is."""
     if M < (LINE_INDUCING if n_inputs == 1 else MOST_INDUCING):
-        points = "half as many inducing points as rows leave every fold rows enough"
+        points = "with half as many inducing points as rows, every fold has rows enough"
     elif n_inputs == 1:
         points = f"along one input, more than {M} inducing points would lie on top of each other"
     else:
