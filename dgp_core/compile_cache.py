@@ -23,7 +23,7 @@ def remember_compilations(folder: Path | None = None) -> Path | None:
     Code only, never data. A folder that JAX was told of before stays. Where the folder cannot be
     written, nothing is kept and nothing fails: the answer is then None.
     """
-    told = jax.config.jax_compilation_cache_dir
+    told = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if folder is None and told:
         return Path(told)
     try:

@@ -71,7 +71,7 @@ def _latent_rows(factors, X, key, widths, n_samples, concatenate, shared):
 def predict_latent(
     model: DeepGP, X: np.ndarray, key: jax.Array, n_samples: int = 100, shared: bool = False
 ) -> Mixture:
-    """q(f*^L): (1/S) Σ_s q(f*^L | f̂*^{L−1}), a mixture of S Gaussians a row (paper, eq. 19).
+    """q(f*^L): (1/S) Σ_s q(f*^L | f̂*^{L−1}), a mixture of S Gaussians a row (paper, eq. 18).
 
     With `shared`, the rows of a path share its ε: each row's mixture is as good, smooth in x, and
     its own whatever rows come with it; but errors no longer average out over rows.

@@ -149,7 +149,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
     with left:
         st.markdown(
             "**Density.** Components thin, mixture thick, its Gaussian summary dotted",
-            help="The mixture, equation (19): $q(f_*^L) \\approx \\frac{1}{S} \\sum_s "
+            help="The mixture, equation (18): $q(f_*^L) \\approx \\frac{1}{S} \\sum_s "
             "q(f_*^L \\mid \\hat f_*^{L-1, s})$, each component of weight $1/S$.",
         )
         stage.picture("main/mixture", 360)

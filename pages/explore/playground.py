@@ -199,7 +199,7 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
         "deep": (
             5,
             f"**Deep model: {L} layers**" if L > 1 else "**Deep model, of one layer**",
-            "The predictive mixture, equation (19): $q(f_*^L) \\approx \\frac{1}{S} \\sum_s "
+            "The predictive mixture, equation (18): $q(f_*^L) \\approx \\frac{1}{S} \\sum_s "
             "q(f_*^L \\mid \\hat f_*^{L-1, s})$.",
         ),
         "rival": (

@@ -113,7 +113,7 @@ LESSON = Lesson(
             r"q\big(f_*^L \mid m^L, S^L;\; f_*^{(s)\,L-1}, Z^{L-1}\big)",
             "The prediction at a new input: S paths are drawn up to the last layer but one, and "
             "each ends in a Gaussian of its own.",
-            "19",
+            "18",
         ),
         Words(
             "## A trained model\n\n"

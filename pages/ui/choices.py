@@ -19,6 +19,8 @@ from dgp_core.train import TrainSpec
 
 VERSION = "1"
 STEPS = 100_000
+PATIENCE, TOLERANCE = 5_000, 1e-4
+"""A run is over once its bounds gain less than so many nats a row in so many steps."""
 MANY_ROWS = 1000
 """Sets of more rows are trained in minibatches, where nobody chose."""
 SUITING_BATCH = 500
@@ -182,6 +184,8 @@ class Choices:
             minibatch=self.minibatch,
             samples=self.samples,
             decay=False,
+            tolerance=TOLERANCE,
+            patience=PATIENCE,
             seed=self.seed,
         )
 

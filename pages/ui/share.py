@@ -2,6 +2,7 @@
 
 import base64
 import io
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
 import segno
@@ -62,7 +63,8 @@ def run_script(run: Run) -> str:
     choices = session.started_with(run)
     options = {"points": choices.drawn_points} if choices.data == "drawn" else {}
     steps = run.latest.step if run.latest is not None else 0
-    return script(Named(choices.data, options), run.model, run.train, fraction=None, steps=steps)
+    train = replace(run.train, tolerance=0.0)  # it goes as far as the run has gone
+    return script(Named(choices.data, options), run.model, train, fraction=None, steps=steps)
 
 
 def open_model(content: bytes) -> tuple[Choices, archive.Archive]:

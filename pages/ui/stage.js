@@ -90,6 +90,27 @@ function open(token, wait) {
   };
 }
 
+// Runs the page's script again where a run does something else than the script knows. Such a rerun
+// carries the address of this page, and would undo a click that leads to another: it waits.
+function report(scene) {
+  const phase = newest.get(scene + "/state")?.phase;
+  if (!phase || !(scene in stage.phases) || phase === stage.phases[scene]) return;
+  const wait = (stage.left ?? -LEAVING) + LEAVING - performance.now();
+  if (wait > 0) {
+    setTimeout(() => report(scene), wait);
+    return;
+  }
+  stage.phases[scene] = phase;
+  stage.trigger?.("phase", phase);
+}
+
+const LEAVING = 3000; // milliseconds that a way to another page may take
+document.addEventListener(
+  "click",
+  (event) => event.target.closest?.("a[href]") && (stage.left = performance.now()),
+  true,
+);
+
 // In place of what the run is doing, which nobody knows meanwhile.
 function say(text) {
   for (const [name, boxes] of hosts)
@@ -107,11 +128,7 @@ async function draw(elements) {
   const pictures = [];
   for (const [name, content] of Object.entries(elements)) {
     newest.set(name, content);
-    const scene = name.split("/")[0];
-    if (content.phase && content.phase !== stage.phases[scene]) {
-      stage.phases[scene] = content.phase;
-      stage.trigger?.("phase", content.phase);
-    }
+    if (content.phase) report(name.split("/")[0]);
     for (const box of hosts.get(name) ?? []) {
       if (!box.isConnected) hosts.get(name).delete(box);
       else if (content.figure) pictures.push([box, content, MAIN.test(name)]);
