@@ -113,7 +113,7 @@ def test_folds_are_taken_together_and_each_row_once(cards):
         (1234.5, 56.0, "1,234 ± 56"),
         (0.5, float("nan"), "0.5"),
         (float("nan"), 0.1, "–"),
-        (1.0, 0.0, "1 ± 0"),
+        (1.0, 0.0, "1"),
     ],
 )
 def test_a_number_is_said_to_the_digit_of_its_error(value, error, said):
