@@ -369,12 +369,13 @@ def _closer(fitted: Fitted, card: judge.Card) -> None:
     else:
         left, middle, right = st.columns(3, gap="medium")
         with left:
-            st.markdown("**Is it honest?** Flat is; a bowl says too sure, a hump too unsure.")
+            st.markdown("**Is it honest?** Then all bars are level.")
             alt = (
                 f"{model}: shares of held-out rows by the quantile of their prediction at which "
                 "they fell, ten bars; level bars are honest."
             )
             stage.figure(calibration_figure(card, look), alt, "your_calibration")
+            st.caption("A bowl of bars says too sure, a hump too unsure.")
         with middle:
             st.markdown("**How close is it?** On the line, the mean was right.")
             alt = f"{model}: predicted {visible(y)} over observed, held-out rows with 90 % bars."

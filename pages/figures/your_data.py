@@ -14,7 +14,7 @@ from dgp_core.explain import Importance, Map, Relevance, Response
 from dgp_core.judge import Card, Estimate, Forecast
 from dgp_core.plain import plain
 from pages.figures.marks import base_layout, labelled_axis
-from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
+from pages.figures.palette import DEEP, DRAW, INDUCING, LIGHT, SINGLE, Ink, tint
 
 MOST_DOTS = 1500
 """Rows in a picture, at the most: evenly many of more."""
@@ -97,7 +97,7 @@ def with_error(value: float, error: float) -> str:
     if not np.isfinite(error):
         return f"{value:.3g}".replace("-", "−")
     if error <= 0:
-        return f"{value:.4g} ± 0".replace("-", "−")
+        return f"{value:.4g}".replace("-", "−")  # rows that are all alike tell no error
     digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 6))
     return f"{value:,.{digits}f} ± {error:,.{digits}f}".replace("-", "−")
 
@@ -416,7 +416,7 @@ def interval_figure(columns: dict[str, float], y_name: str, ink: Ink) -> dict:
                 "y": np.array([-0.5, -0.5, 0.5, 0.5, -0.5]),
                 "line": {"width": 0},
                 "fill": "toself",
-                "fillcolor": tint(DEEP, opacity),
+                "fillcolor": _shade(DEEP, opacity, ink),
                 "hoverinfo": "skip",
             }
         )
@@ -469,9 +469,14 @@ def _band(x, low, high, name: str, ink: Ink, colour: str = "", opacity: float = 
         "y": np.concatenate([low, np.asarray(high)[::-1]]),
         "line": {"width": 0},
         "fill": "toself",
-        "fillcolor": tint(colour or ink.data, opacity),
+        "fillcolor": _shade(colour or ink.data, opacity, ink),
         "hoverinfo": "skip",
     }
+
+
+def _shade(colour: str, opacity: float, ink: Ink) -> str:
+    """A tint for an area: by night, it takes more of a colour to be seen."""
+    return tint(colour, opacity if ink == LIGHT else round(1.8 * opacity, 3))
 
 
 def _bars(sizes: np.ndarray, colour: str) -> dict:

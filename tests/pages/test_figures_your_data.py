@@ -113,7 +113,7 @@ def test_folds_are_taken_together_and_each_row_once(cards):
         (1234.5, 56.0, "1,234 ± 56"),
         (0.5, float("nan"), "0.5"),
         (float("nan"), 0.1, "–"),
-        (1.0, 0.0, "1 ± 0"),
+        (1.0, 0.0, "1"),
     ],
 )
 def test_a_number_is_said_to_the_digit_of_its_error(value, error, said):
@@ -202,6 +202,8 @@ def test_the_report_is_one_file_and_every_name_in_it_is_text(cards, task):
     assert "NaN" not in text and ">nan<" not in text
     assert html.escape(HOSTILE) in text
     assert html.escape(judge.verdict(deep).sentence) in text
+    for worst in judge.worst_rows(deep[0], 10):
+        assert f"<td class=number>{worst.row + 1:,}</td>" in text
 
 
 def test_svg_puts_dots_where_the_axes_say():

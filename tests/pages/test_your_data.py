@@ -5,6 +5,7 @@ import html
 import io
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
 from dgp_core.table import Limits, read_table
 from pages.figures.your_data import said
-from pages.ui import desk, server
+from pages.ui import bring, desk, server
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "your_data.py")
 PATIENCE = 300
@@ -275,6 +276,17 @@ def test_a_fit_is_judged_with_errors_a_verdict_and_its_rule(regression):
     assert first[HOSTILE + " "] == own
 
 
+def test_other_scores_are_shown_though_they_are_as_many(regression, monkeypatch):
+    trial, runs, draw = regression.session_state["your_data"].fitted.trial, [], bring.bring_data
+    before = trial.cards()
+    answers = iter([before])
+    monkeypatch.setattr(bring, "bring_data", lambda: (runs.append(len(runs)), draw()))
+    once_more = (replace(before[0]), *before[1:])
+    monkeypatch.setattr(trial, "cards", lambda: next(answers, once_more))
+    sound(regression.run())
+    assert len(runs) == 2
+
+
 def test_a_fit_is_explained_when_asked(regression):
     assert "One input at a time" not in words(regression)
     regression.button(key="explain").click()
@@ -302,15 +314,15 @@ def test_values_slid_in_are_predicted_as_by_the_core(regression):
 def test_a_second_file_is_predicted_or_says_what_it_lacks(regression):
     page = regression
 
-    def bring(content: bytes) -> str:
+    def brought(content: bytes) -> str:
         page.file_uploader(key="your_second").set_value(("new.csv", content, "text/csv")).run()
         return words(sound(page))
 
-    assert "lacks “colour”" in bring(f"{HOSTILE},other\n1,2\n2,3\n".encode())
-    unseen = bring(f"{HOSTILE},colour\n1,red\n2,mauve\n".encode())
+    assert "lacks “colour”" in brought(f"{HOSTILE},other\n1,2\n2,3\n".encode())
+    unseen = brought(f"{HOSTILE},colour\n1,red\n2,mauve\n".encode())
     assert "“mauve”" in unseen and "never saw" in unseen
-    assert "This file is empty" in bring(b"")
-    said = bring(f"colour,{HOSTILE},note\nred,1.5,a\nblue,,b\n".encode())
+    assert "This file is empty" in brought(b"")
+    said = brought(f"colour,{HOSTILE},note\nred,1.5,a\nblue,,b\n".encode())
     assert "2 rows of new.csv are predicted" in said
     kept = page.session_state["your_data"]
     record = kept.made["outcome"][0]
@@ -384,6 +396,10 @@ def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
     page.segmented_control(key="your_origin").set_value("model").run()
     page.file_uploader(key="your_model").set_value(("m.npz", b"nothing", "")).run()
     assert "no saved model" in words(page)
+    broken = io.BytesIO()
+    archive.save(broken, replace(archive.load(io.BytesIO(content)), recipe={"task": "none"}))
+    page.file_uploader(key="your_model").set_value(("b.npz", broken.getvalue(), "")).run()
+    assert "recipe" in words(sound(page)) and page.error
     page.file_uploader(key="your_model").set_value((f"{HOSTILE}.npz", content, "")).run()
     said = words(sound(page))
     assert "is open" in said and "10 steps" in said
