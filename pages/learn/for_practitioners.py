@@ -95,9 +95,10 @@ AILMENTS = {
         "random Z",
         "Eight inputs, and the inducing inputs are thrown anywhere, three deviations wide. Both "
         "runs pause at step 300.",
-        "The ill model lags behind by hundreds of nats: in eight dimensions most of the throws "
-        "land where no data are, and a point there says nothing about any row. It catches up only "
-        "slowly. With one input you would see no harm at all: there, every place is near some row.",
+        "The ill model lags behind by more than 1,000 nats: in eight dimensions most of the throws "
+        "land where no data are, and a point there says nothing about any row. It catches up "
+        "slowly, and at step 1,000 still lacks more than 200. With one input you would see no harm "
+        "at all: there, every place is near some row.",
         "Start Z at k-means centres of the inputs, and carry it through the mean functions to the "
         "layers above.",
     ),

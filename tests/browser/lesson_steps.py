@@ -88,11 +88,15 @@ def number_in(text: str) -> float:
     return float(text.replace("−", "-").replace(",", ""))
 
 
+def button(page: Page, key: str) -> Locator:
+    """A button by its key; Streamlit hides a twin beside it."""
+    return page.locator(f".st-key-{key}").get_by_role("button")
+
+
 def pause(page: Page, live: str, number: int) -> int:
     """Holds a run still, waits until the page is at rest, and says at which step."""
-    button = page.locator(f".st-key-pause_{number}_{live} button")
-    button.click()
-    expect(page.locator(f".st-key-play_{number}_{live} button")).to_be_visible()
+    button(page, f"pause_{number}_{live}").click()
+    expect(button(page, f"play_{number}_{live}")).to_be_visible()
     at_rest(page, f"{live}/numbers")
     return step_of(page, live)
 
@@ -128,7 +132,8 @@ def under_the_pointer(box: Locator) -> None:
 
 
 def slide(page: Page, label: str, key: str, times: int = 1) -> None:
-    thumb = page.get_by_role("slider", name=label, exact=True).first
+    whole = re.compile(rf"^{re.escape(label)}(?!\w)")  # its help may follow
+    thumb = page.get_by_role("slider", name=whole).first
     for _ in range(times):
         thumb.press(key)
 

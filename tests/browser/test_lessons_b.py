@@ -8,6 +8,7 @@ from tests.browser.lesson_steps import (
     BEGUN,
     COMPILED,
     answer,
+    button,
     choose,
     drawn,
     go_to,
@@ -42,7 +43,7 @@ def test_a_link_is_of_the_moment_at_which_the_box_is_opened(open_page):
     path = "/does_depth_help?" + link.inner_text().strip().partition("?")[2]
     other = open_page(path)
     trained_to(other, "line", step)
-    expect(other.locator(".st-key-play_8_line button")).to_be_visible()
+    expect(button(other, "play_8_line")).to_be_visible()
     expect(host(other, "line/numbers").locator("strong").first).to_have_text(f"{step:,}")
 
 
@@ -68,7 +69,7 @@ def test_on_a_wall_type_is_large_and_space_pauses(open_page):
     size = "box => box._fullLayout.font.size"
     assert host(page, "line/deep").evaluate(size) > 14
     page.keyboard.press("Space")
-    expect(page.locator(".st-key-play_8_line button")).to_be_visible()
+    expect(button(page, "play_8_line")).to_be_visible()
 
 
 def test_a_sheet_prints_on_several_pages(open_page):

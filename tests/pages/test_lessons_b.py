@@ -390,7 +390,9 @@ def test_in_the_gap_the_paths_disagree_and_on_the_plain_they_do_not():
     plain = mixture_at(trained.run, trained.moment, np.array([1.5]))
     assert figures.misplaced(plain) < 0.01 and len(figures.humps(plain.y, plain.deep.density)) == 1
     torn = mixture_at(trained.run, trained.moment, np.array([0.0]))
-    assert figures.misplaced(torn) > 0.08 and len(figures.humps(torn.y, torn.deep.density)) > 1
+    assert (
+        0.08 < figures.misplaced(torn) < 0.13 and len(figures.humps(torn.y, torn.deep.density)) > 1
+    )
     assert torn.deep.split.between / torn.deep.split.total > 0.8
     assert torn.rival.deviation < 0.5 * torn.deep.deviation
     assert "humps" in figures.mixture_words(torn) and "one hump" in figures.mixture_words(plain)
@@ -465,15 +467,15 @@ def seen_classes(trained: Trained) -> tuple[float, float, float, float]:
 def test_the_first_layer_unrolls_the_spiral():
     trained = Trained(Choices(data="spiral")).to(300)
     _, _, before, after = seen_classes(trained)
-    assert 0.68 < before < 0.74 and after > 0.99
+    assert 0.68 < before < 0.74 and after == 1.0
     deep, single, _, _ = seen_classes(trained.to(1000))
-    assert deep > 0.98 and 0.65 < single < 0.85
+    assert deep == 1.0 and 0.7 < single < 0.8
 
 
 def test_on_bananas_depth_adds_nothing():
     deep, single, before, after = seen_classes(Trained(Choices(data="banana")).to(300))
     assert abs(deep - single) < 0.03 and 0.87 < min(deep, single)
-    assert before < 0.6 and after > 0.7
+    assert before < 0.55 and 0.77 < after < 0.83
 
 
 def test_five_inducing_points_end_lower_and_still_find_the_jump():
@@ -486,7 +488,7 @@ def test_five_inducing_points_end_lower_and_still_find_the_jump():
 def test_zero_means_flatten_four_layers():
     ailment = names_of("for_practitioners")["AILMENTS"]["zero"]
     ill, well = (Trained(choices).to(1000) for choices in (ailment.ill, ailment.well))
-    assert np.std(ill.means()) < 0.1 and ill.deep < ill.single - 100
+    assert np.std(ill.means()) < 0.1 and ill.deep < ill.single - 200
     y = well.run.scaler.outputs(well.run.dataset.Y)[:, 0]
     assert np.corrcoef(well.means(), y)[0, 1] > 0.97
 
@@ -520,7 +522,9 @@ def test_random_inducing_inputs_lag_behind():
     ailment = names_of("for_practitioners")["AILMENTS"]["random"]
     data, model, train = ailment.ill.dataset, ailment.ill.model, ailment.ill.train
     ill = Trained(ailment.ill, Run(data, model, train, random_inducing(data, model, train)))
-    assert ill.to(300).deep < Trained(ailment.well).to(300).deep - 300
+    well = Trained(ailment.well)
+    assert ill.to(300).deep < well.to(300).deep - 1000
+    assert ill.to(1000).deep < well.to(1000).deep - 200
 
 
 def test_single_precision_does_no_visible_harm_here():
