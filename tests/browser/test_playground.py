@@ -303,8 +303,9 @@ INDUCING = f"""() => {{ const trace = document.querySelector('{DEEP}')._fullData
   .find(one => one.name === 'inducing points'); return [trace.x[0], trace.y[0]]; }}"""
 
 
-def test_an_inducing_point_can_be_dragged_and_the_bound_answers(open_page):
-    page = trains(open_page(SMALL + "&speed=10"))
+def test_a_strange_link_is_met_a_point_is_dragged_and_a_place_chosen(open_page):
+    page = trains(open_page("/?data=step&inducing=3&speed=10"))
+    expect(page.get_by_text("number of inducing points '3'")).to_be_visible()
     pause(page)
     words = page.locator('[data-name="main/bound_words"]').inner_text()
     under_the_pointer(page.locator(DEEP))
@@ -320,13 +321,9 @@ def test_an_inducing_point_can_be_dragged_and_the_bound_answers(open_page):
     expect(page.locator('[data-name="main/bound_words"]')).not_to_have_text(words)
     press(page, "Play")
     rises(page)
-
-
-def test_a_click_chooses_the_place_of_the_mixture(open_page):
-    page = trains(open_page(SMALL + "&speed=1"))
     page.mouse.click(*pixel(page, -1.0, 0.0))
     expect(page.locator('[data-name="main/mixture_title"]')).to_contain_text("x = -")
-    page.wait_for_url(re.compile("star=-"))
+    page.wait_for_url(re.compile("star=-"), timeout=COMPILED)
 
 
 def test_points_are_put_down_and_taken_away(open_page):
@@ -376,12 +373,6 @@ def test_pictures_numbers_links_and_the_model_can_be_taken_home(open_page):
         with page.expect_download() as download:
             page.get_by_role("button", name=re.compile(name)).click()
         assert download.value.path().read_bytes().startswith(start)
-
-
-def test_a_link_beyond_what_is_offered_is_met_with_a_sentence(open_page):
-    page = open_page("/?data=step&inducing=3&layers=1")
-    expect(page.get_by_text("number of inducing points '3'")).to_be_visible()
-    trains(page)
 
 
 def test_on_a_phone_pictures_stack_and_nothing_scrolls_sideways(open_page):
@@ -448,14 +439,13 @@ def test_the_other_pages_show_the_same_run_from_other_sides(open_page):
     go_to(page, "layers")
     shown(page, "main/map")
     assert serious(page) == []
-    page.emulate_media(color_scheme="light")
     go_to(page, "mixture")
     shown(page, "main/differ")
     box = page.locator('[data-name="main/differ"]')
     under_the_pointer(box)
-    frame = box.bounding_box()
-    assert frame is not None
-    page.mouse.click(frame["x"] + 0.3 * frame["width"], frame["y"] + 0.5 * frame["height"])
+    place = box.bounding_box()
+    assert place is not None
+    page.mouse.click(place["x"] + 0.3 * place["width"], place["y"] + 0.5 * place["height"])
     page.wait_for_url(re.compile("star=-"), timeout=COMPILED)
     assert serious(page) == []
     go_to(page, "randomness")
@@ -470,6 +460,12 @@ def test_the_other_pages_show_the_same_run_from_other_sides(open_page):
     expect(page.locator("[data-name=prior_zero]")).not_to_have_attribute("data-drawn", before)
     page.wait_for_url(re.compile("depth=10"))
     assert serious(page) == []
+    frame = page.locator(".stage-frame", has=page.locator("[data-name=prior_zero]"))
+    frame.locator("summary").click()
+    with page.expect_download() as download:
+        frame.get_by_role("button", name="SVG").click()
+    assert rgb(DARK.paper) in download.value.path().read_text()  # light letters, on dark
+    page.emulate_media(color_scheme="light")
     go_to(page, "collection")
     shown(page, "collection_rows")
     assert serious(page) == []
