@@ -119,8 +119,9 @@ def redrawn(page: Page, name: str, act=lambda: None) -> None:
     act()
     page.wait_for_function(
         "([name, n]) => document.querySelector(`.stage-host[data-name='${name}']`)"
-        ".dataset.drawn > n",
+        "?.dataset.drawn > n",
         arg=[name, before],
+        timeout=COMPILED,
     )
 
 
@@ -128,7 +129,7 @@ def under_the_pointer(box: Locator) -> None:
     """Puts the pointer on a picture: Plotly then draws every frame, and knows where marks are."""
     box.scroll_into_view_if_needed()
     box.hover()
-    expect(box).not_to_have_class(re.compile("stage-sketched"))
+    expect(box).not_to_have_class(re.compile("stage-sketched"), timeout=COMPILED)
 
 
 def slide(page: Page, label: str, key: str, times: int = 1) -> None:
