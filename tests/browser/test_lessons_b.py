@@ -74,6 +74,8 @@ def test_on_a_wall_type_is_large_and_space_pauses(open_page):
 
 def test_a_sheet_prints_on_several_pages(open_page):
     page = open_page("/for_practitioners")
+    trained_to(page, "sizes", 1)
+    pause(page, "sizes", 10)
     with page.expect_download() as taken:
         page.get_by_role("button", name="Printable sheet").click()
     page.set_content(taken.value.path().read_text("utf-8"))
