@@ -22,8 +22,7 @@ FULL_BATCH = 1000
 """Up to so many rows, every step takes all of them."""
 
 STEPS = (5000, 10_000, 20_000)
-"""Steps to choose from: the library's own recipe (20 rows of housing data were predicted worse
-after fewer), and more where rows are millions."""
+"""Steps to choose from: the library's own recipe, and more where rows are millions."""
 
 SEEN = 2
 """How often each row should be seen, at the least, as long as there is a number of steps for it."""

@@ -175,9 +175,9 @@ LESSON = Lesson(
             "## Many inputs\n\n"
             "With 784 pixels there is no plane to look at. We look at what leaves the first layer "
             "instead, by its principal components: do clothes of one kind lie together? (The "
-            "paper's digits, MNIST, are too large to come with this app; `python -m datasets` "
-            "fetches them. These clothes were made to take their place: as many pixels, as many "
-            "classes, and harder.)"
+            "paper's digits, MNIST, have to be downloaded, and a lesson must work with the network "
+            "down. These clothes were made to take their place: as many pixels, as many classes, "
+            "and harder.)"
         ),
         *clothes(),
         Question(

@@ -133,7 +133,8 @@ def arrive(*own: str) -> None:
     if "choices" not in memory or _is_new(query):
         memory.choices, memory.said = read_query(query)
         memory.run_id, memory.link = query.get("run"), query
-        memory.manner = read_manner(query)
+        if query or "manner" not in memory:  # a lock holds on the way from page to page
+            memory.manner = read_manner(query)
         memory.said += manner_sentences(query)
         _take_own(query)
         _set_controls()
