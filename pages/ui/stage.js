@@ -62,6 +62,9 @@ function forget(box) {
 function connect(data, setTriggerValue) {
   stage.trigger = setTriggerValue;
   stage.phases = data.phases;
+  // What the script knew may be older than the last frame.
+  clearTimeout(stage.check);
+  stage.check = setTimeout(() => Object.keys(stage.phases).forEach(report), CHECK);
   if (stage.token === data.token && stage.socket?.readyState <= 1) return;
   stage.token = data.token;
   stage.socket?.close();
@@ -104,6 +107,7 @@ function report(scene) {
   stage.trigger?.("phase", phase);
 }
 
+const CHECK = 1500; // milliseconds in which a frame of the page's own run has come
 const LEAVING = 3000; // milliseconds that a way to another page may take
 document.addEventListener(
   "click",
