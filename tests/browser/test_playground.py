@@ -303,14 +303,17 @@ INDUCING = f"""() => {{ const trace = document.querySelector('{DEEP}')._fullData
   .find(one => one.name === 'inducing points'); return [trace.x[0], trace.y[0]]; }}"""
 
 
-def test_a_strange_link_is_met_a_point_is_dragged_and_a_place_chosen(open_page):
-    page = trains(open_page("/?data=step&inducing=3&speed=10"))
-    expect(page.get_by_text("number of inducing points '3'")).to_be_visible()
+def drag_an_inducing_point(page: Page, by: float) -> None:
+    """Takes the first one so far towards the middle; the bound answers.
+
+    After some steps: at first q(u) is the prior, and it is all one to the bound where Z lies.
+    """
+    page.wait_for_function(f"() => ({STEP})() >= 40", timeout=COMPILED)
     pause(page)
     words = page.locator('[data-name="main/bound_words"]').inner_text()
     under_the_pointer(page.locator(DEEP))
     x, y = page.evaluate(INDUCING)
-    far = x + 1.0 if x < 0 else x - 1.0
+    far = x + by if x < 0 else x - by
     page.mouse.move(*pixel(page, x, y))
     page.mouse.down()
     page.mouse.move(*pixel(page, far, y), steps=6)
@@ -319,6 +322,12 @@ def test_a_strange_link_is_met_a_point_is_dragged_and_a_place_chosen(open_page):
         f"far => Math.abs(({INDUCING})()[0] - far) < 0.1", arg=far, timeout=COMPILED
     )
     expect(page.locator('[data-name="main/bound_words"]')).not_to_have_text(words)
+
+
+def test_a_strange_link_is_met_a_point_is_dragged_and_a_place_chosen(open_page):
+    page = trains(open_page("/?data=step&inducing=3&speed=100"))
+    expect(page.get_by_text("number of inducing points '3'")).to_be_visible()
+    drag_an_inducing_point(page, 1.0)
     press(page, "Play")
     rises(page)
     page.mouse.click(*pixel(page, -1.0, 0.0))
@@ -472,20 +481,8 @@ def test_the_other_pages_show_the_same_run_from_other_sides(open_page):
 
 
 def test_two_inputs_are_clicked_dragged_and_followed(open_page):
-    page = trains(open_page("/?data=ridge&inducing=5&speed=10"))
-    pause(page)
-    words = page.locator('[data-name="main/bound_words"]').inner_text()
-    under_the_pointer(page.locator(DEEP))
-    x, y = page.evaluate(INDUCING)
-    far = x + 0.6 if x < 0 else x - 0.6
-    page.mouse.move(*pixel(page, x, y))
-    page.mouse.down()
-    page.mouse.move(*pixel(page, far, y), steps=6)
-    page.mouse.up()
-    page.wait_for_function(
-        f"far => Math.abs(({INDUCING})()[0] - far) < 0.1", arg=far, timeout=COMPILED
-    )
-    expect(page.locator('[data-name="main/bound_words"]')).not_to_have_text(words)
+    page = trains(open_page("/?data=ridge&inducing=5&speed=100"))
+    drag_an_inducing_point(page, 0.6)
     page.mouse.click(*pixel(page, -0.9, 0.9))
     page.wait_for_url(re.compile("star=-"), timeout=COMPILED)
     names = f"() => document.querySelector('{DEEP}')._fullData.map(one => one.name)"
