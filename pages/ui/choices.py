@@ -19,7 +19,7 @@ from dgp_core.train import TrainSpec
 
 VERSION = "1"
 STEPS = 100_000
-PATIENCE, TOLERANCE = 5_000, 1e-4
+PATIENCE, TOLERANCE = 20_000, 1e-4
 """A run is over once its bounds gain less than so many nats a row in so many steps."""
 MANY_ROWS = 1000
 """Sets of more rows are trained in minibatches, where nobody chose."""
