@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 START_SECONDS = 120
 START = """
 from dgp_core.live import workshop
-workshop.IDLE_SECONDS = 3.0
+workshop.IDLE_SECONDS = 6.0
 from streamlit.web.cli import main
 main(prog_name="streamlit")
 """
@@ -26,7 +26,7 @@ def served(for_tests: bool = False) -> Iterator[tuple[str, int]]:
     """The address of a server that nobody has visited, and its process.
 
     For tests, programs compile in half the time (and train three times slower), and runs that
-    nobody watches any more stop after 3 seconds instead of 30.
+    nobody watches any more stop after 6 seconds instead of 30.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -38,6 +38,7 @@ def served(for_tests: bool = False) -> Iterator[tuple[str, int]]:
     command += ["run", "app.py", "--server.headless=true", f"--server.port={port}"]
     command += ["--server.address=127.0.0.1", "--server.fileWatcherType=none"]
     with TemporaryDirectory() as folder:
+        environment.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/compiled")  # nothing yet
         log = Path(folder) / "log.txt"
         with log.open("w") as out:
             server = subprocess.Popen(
