@@ -439,10 +439,10 @@ class Run:
                 if n == chunk or (speed is not None and not wanted):
                     self._chunk = _next_chunk(n, taken)
                 self._due = due + n / speed if speed is not None else 0.0
-            if until is not None and until == self._until and int(states[-1].step) >= until:
-                self._playing, self._until = False, None
             if n > 0 or edits:
                 self._publish(states, answer)
+            if until is not None and until == self._until and int(states[-1].step) >= until:
+                self._playing, self._until = False, None
             self._finish_if_over(states, train)
 
     def _open(self, saved: Archive) -> None:

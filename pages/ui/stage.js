@@ -297,6 +297,7 @@ async function finish(box, { figure }) {
   box.classList.remove("stage-sketched");
   rub(box);
   count(box);
+  if (!box.on) return; // gone while it was being drawn
   if (box.meta.follow) ring(box, stage.followed ?? null);
   if (box.observer) return;
   box.observer = new ResizeObserver(() => box.isConnected && Plotly.Plots.resize(box));

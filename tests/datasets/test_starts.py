@@ -63,7 +63,8 @@ def test_a_film_is_of_what_the_playground_starts_with(name):
     choices = Choices(data=name)
     data = choices.dataset
     assert choices.model == starts.model_of(data)
-    assert replace(choices.train, steps=starts.TRAIN.steps) == starts.TRAIN
+    ends = {name: getattr(starts.TRAIN, name) for name in ("steps", "tolerance", "patience")}
+    assert replace(choices.train, **ends) == starts.TRAIN
     assert starts.film_of(data, choices.model) == tuple(starts.film(name)) != ()
 
 
