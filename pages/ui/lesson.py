@@ -20,7 +20,7 @@ from dgp_core.live.workshop import WorkshopError
 from pages.ui import session, stage
 from pages.ui.bar import dress, drive
 from pages.ui.choices import HIDEABLE, OFFERED, SPEEDS, Manner
-from pages.ui.desks import desks
+from pages.ui.following import desks
 from pages.ui.glossary_links import Linker
 from pages.ui.lesson_link import (
     current,

@@ -16,7 +16,7 @@ from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session
 from pages.ui.choices import IN_WORDS, Choices, Manner, nearest, read_query
-from pages.ui.desks import desk_token, desks
+from pages.ui.following import desk_token, desks
 from pages.ui.parts import Hand, Lesson, Live
 
 FOLLOW = "follow"
