@@ -11,7 +11,7 @@ app: .venv/app.stamp
 
 test: lint
 	$(BIN)/python tests/browser/get_browser.py
-	nice -n 10 $(BIN)/python -m pytest -n 3 --dist loadfile
+	nice -n 10 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

@@ -60,6 +60,9 @@ function forget(box) {
 // The connection: one a page, opened anew where it was lost.
 
 function connect(data, setTriggerValue) {
+  if (stage.path && stage.path !== location.pathname && !location.hash)
+    document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0); // another page begins at its top
+  stage.path = location.pathname;
   stage.trigger = setTriggerValue;
   stage.phases = data.phases;
   // What the script knew may be older than the last frame.
