@@ -117,6 +117,8 @@ document.addEventListener(
   (event) => event.target.closest?.("a[href]") && (stage.left = performance.now()),
   true,
 );
+// By the browser's arrows too: a rerun in between would make the way forward be forgotten.
+window.addEventListener("popstate", () => (stage.left = performance.now()));
 
 // In place of what the run is doing, which nobody knows meanwhile.
 function say(text) {
