@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.ui import desks
+from pages.ui import following
 from pages.ui.server import server
 from tests.pages.opened import elements, hosts, made
 
@@ -123,12 +123,12 @@ def test_a_desk_without_runs_gives_students_their_own():
 
 
 def test_desks_are_bounded_and_the_oldest_is_forgotten(monkeypatch):
-    monkeypatch.setattr(desks, "MOST_DESKS", 2)
-    known = desks.Desks()
+    monkeypatch.setattr(following, "MOST_DESKS", 2)
+    known = following.Desks()
     for token in ("a", "b", "a", "c"):
         known.put(token, {"run": token})
     assert known.runs("a") == {"run": "a"} and known.runs("b") == {}
-    assert desks.desk_token("secret", 1) != desks.desk_token("secret", 2)
+    assert following.desk_token("secret", 1) != following.desk_token("secret", 2)
 
 
 @pytest.mark.parametrize(
