@@ -101,7 +101,8 @@ def frames(page: Page, seconds: float) -> list[dict]:
         """() => {
           window.seen = 0; window.faded = 0;
           const look = () => {
-            for (const chart of document.querySelectorAll('.stage-host[data-kind=picture][data-drawn]')) {
+            const drawn = '.stage-host[data-kind=picture][data-drawn]';
+            for (const chart of document.querySelectorAll(drawn)) {
               window.seen += 1;
               let worst = chart.querySelector('.main-svg, canvas') ? 1 : 0;
               for (let e = chart; e; e = e.parentElement)
