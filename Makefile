@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
 .PHONY: app test lint bench
 
@@ -11,7 +11,7 @@ app: .venv/app.stamp
 
 test: lint
 	$(BIN)/python tests/browser/get_browser.py
-	nice -n 10 $(BIN)/python -m pytest -n 2 --dist loadfile
+	nice -n 10 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

@@ -55,6 +55,13 @@ if __name__ == "__main__":
         position="top",
     ).run()
 else:
+    from pages.figures.boards import opening
+    from pages.ui.early import early_route
     from pages.ui.server import lifespan, middleware, routes
 
-    app = st.App(__file__, lifespan=lifespan, routes=routes, middleware=middleware)
+    app = st.App(
+        __file__,
+        lifespan=lifespan,
+        routes=[*routes, early_route(opening)],
+        middleware=middleware,
+    )

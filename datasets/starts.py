@@ -1,4 +1,5 @@
-"""Starting points: the first moments of every toy at the playground's defaults, as stored.
+"""Starting points: the first moments of every toy at the playground's defaults, and of a lesson's
+digits, as stored.
 
 A first visitor of a fresh server watches them while the real step compiles; nothing is computed to
 show them. `python -m datasets.starts` makes the files anew.
@@ -25,6 +26,9 @@ FOLDER = Path(__file__).parent / "films"
 NAMES = catalogue.names("toy")
 """Sets that have a film."""
 
+FILMS = {name: (name, None) for name in NAMES} | {"digits_2": ("digits", 2)}
+"""By their files: the set, and the width of inner layers where a lesson wants them narrow."""
+
 TRAIN = TrainSpec(steps=20_000, learning_rate=0.01, minibatch=None, decay=False)
 
 STEPS = (0, 3, 7, 12, 20, 30, 45, 65, 100, 150, 220, 300)
@@ -38,15 +42,15 @@ def data_of(name: str) -> Dataset:
     return catalogue.load(name, **options)
 
 
-def model_of(data: Dataset) -> ModelSpec:
+def model_of(data: Dataset, width: int | None = None) -> ModelSpec:
     """What a film shows; a page that starts with another model has no film."""
     likelihood = for_task(data.task, n_classes=len(data.classes))
-    return ModelSpec(layers=2, inducing=25, likelihood=likelihood)
+    return ModelSpec(layers=2, inducing=25, widths=width, likelihood=likelihood)
 
 
-def record(data: Dataset, steps: tuple[int, ...] = STEPS) -> list[View]:
+def record(data: Dataset, steps: tuple[int, ...] = STEPS, width: int | None = None) -> list[View]:
     """The moments of a run at these steps, computed now."""
-    run, views = Run(data, model_of(data), TRAIN), []
+    run, views = Run(data, model_of(data, width), TRAIN), []
     run.prepare()
     run.advance()
     for step in steps:
@@ -60,30 +64,31 @@ def record(data: Dataset, steps: tuple[int, ...] = STEPS) -> list[View]:
 
 
 def film(name: str) -> list[View]:
-    """The stored moments of a toy at its defaults, in order; none where the set has no film."""
+    """The stored moments of a film, in order; none where there is no such film."""
     return list(_film(name))
 
 
 def film_of(data: Dataset, model: ModelSpec) -> tuple[View, ...]:
     """The film of just these rows and this model, if there is one."""
-    if data.name not in NAMES or model != model_of(data):
-        return ()
-    own = data_of(data.name)
-    same = np.array_equal(data.X, own.X) and np.array_equal(data.Y, own.Y)
-    return _film(data.name) if same else ()
+    for name, (of, width) in FILMS.items():
+        if of == data.name and model == model_of(data, width):
+            own = data_of(of)
+            same = np.array_equal(data.X, own.X) and np.array_equal(data.Y, own.Y)
+            return _film(name) if same else ()
+    return ()
 
 
-@lru_cache(maxsize=len(NAMES))
+@lru_cache(maxsize=len(FILMS))
 def _film(name: str) -> tuple[View, ...]:
     path = FOLDER / f"{name}.npz"
-    return moments.load(path) if name in NAMES and path.is_file() else ()
+    return moments.load(path) if name in FILMS and path.is_file() else ()
 
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for name in NAMES:
+    for name, (of, width) in FILMS.items():
         path = FOLDER / f"{name}.npz"
-        moments.save(path, record(data_of(name)))
+        moments.save(path, record(data_of(of), width=width))
         print(f"{name}: {path.stat().st_size / 1024:,.0f} KB", flush=True)
 
 

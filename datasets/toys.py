@@ -7,8 +7,8 @@ import numpy as np
 
 from dgp_core.data import Dataset, Task
 
-IMAGE = (28, 28)
-"""Height and width of a picture of the rectangles task."""
+RECTANGLE, DIGIT = (12, 12), (10, 10)
+"""Height and width of a picture: as few pixels as show the shape."""
 
 
 @dataclass(frozen=True)
@@ -205,23 +205,25 @@ def _draw_pinwheel(n, noise, seed):
 
 
 def _texture(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Cloudy pictures (N, 28, 28) of unit variance: white noise, blurred by a Gaussian of 2 px."""
-    height, width = IMAGE
+    """Cloudy pictures (N, 12, 12) of unit variance: white noise, blurred by a Gaussian of 1 px."""
+    height, width = RECTANGLE
     k = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
-    blur = np.exp(-0.5 * (2 * np.pi * k * 2.0) ** 2)
-    clouds = np.fft.irfft2(np.fft.rfft2(rng.standard_normal((n, height, width))) * blur, s=IMAGE)
+    blur = np.exp(-0.5 * (2 * np.pi * k) ** 2)
+    clouds = np.fft.irfft2(
+        np.fft.rfft2(rng.standard_normal((n, height, width))) * blur, s=RECTANGLE
+    )
     return clouds / clouds.std((1, 2), keepdims=True)
 
 
 def _draw_rectangles(n, noise, seed):
     """A brighter rectangle, textured, on a textured ground; the noise is the texture's strength."""
     rng = np.random.default_rng(seed)
-    size = np.sort(rng.integers(5, 24, (n, 2)), 1)
-    size[:, 1] = np.maximum(size[:, 1], size[:, 0] + 3)
+    size = np.sort(rng.integers(2, 11, (n, 2)), 1)
+    size[:, 1] = np.maximum(size[:, 1], size[:, 0] + 2)
     tall = rng.integers(2, size=n)
     h, w = np.where(tall == 1, size[:, 1], size[:, 0]), np.where(tall == 1, size[:, 0], size[:, 1])
-    top, left = rng.integers(0, IMAGE[0] - h + 1), rng.integers(0, IMAGE[1] - w + 1)
-    row, column = np.arange(IMAGE[0])[None, :, None], np.arange(IMAGE[1])[None, None, :]
+    top, left = rng.integers(0, RECTANGLE[0] - h + 1), rng.integers(0, RECTANGLE[1] - w + 1)
+    row, column = np.arange(RECTANGLE[0])[None, :, None], np.arange(RECTANGLE[1])[None, None, :]
     h, w, top, left = (v[:, None, None] for v in (h, w, top, left))
     inside = (row >= top) & (row < top + h) & (column >= left) & (column < left + w)
     ground = 0.25 + noise * _texture(n, rng)
@@ -230,9 +232,78 @@ def _draw_rectangles(n, noise, seed):
     return pictures.reshape(n, -1), tall[:, None].astype(float)
 
 
+PEN_STEP = 0.04
+"""How far the pen goes from dot to dot, in heights of a digit."""
+
+
+def _stroke(*corners: tuple[float, float]) -> np.ndarray:
+    """Dots (K, 2) along straight lines from corner to corner; x goes right, y down."""
+    C = np.array(corners)
+    at = np.append(0.0, np.cumsum(np.hypot(*np.diff(C, axis=0).T)))
+    t = np.linspace(0, at[-1], int(np.ceil(at[-1] / PEN_STEP)) + 1)
+    return np.stack([np.interp(t, at, C[:, 0]), np.interp(t, at, C[:, 1])], 1)
+
+
+def _arc(x: float, y: float, width: float, height: float, start: float, end: float) -> np.ndarray:
+    """Dots along an ellipse around (x, y), from one angle in degrees to another."""
+    a = np.radians(np.linspace(start, end, 25))
+    return _stroke(*zip(x + width * np.cos(a), y + height * np.sin(a), strict=True))
+
+
+_DIGITS = (
+    (_arc(0.5, 0.5, 0.32, 0.5, 0, 360),),
+    (_stroke((0.27, 0.22), (0.55, 0), (0.55, 1)),),
+    (_arc(0.5, 0.28, 0.32, 0.28, 190, 395), _stroke((0.76, 0.44), (0.18, 1), (0.86, 1))),
+    (_arc(0.45, 0.25, 0.31, 0.25, 200, 450), _arc(0.45, 0.74, 0.35, 0.26, -90, 160)),
+    (_stroke((0.68, 1), (0.68, 0), (0.1, 0.68), (0.92, 0.68)),),
+    (_stroke((0.8, 0), (0.28, 0), (0.24, 0.45)), _arc(0.47, 0.68, 0.34, 0.32, 225, 510)),
+    (
+        _stroke((0.68, 0), (0.4, 0.25), (0.23, 0.5), (0.18, 0.72)),
+        _arc(0.5, 0.73, 0.32, 0.27, 0, 360),
+    ),
+    (_stroke((0.15, 0), (0.85, 0), (0.4, 1)),),
+    (_arc(0.5, 0.25, 0.27, 0.25, 0, 360), _arc(0.5, 0.75, 0.33, 0.25, 0, 360)),
+    (
+        _arc(0.5, 0.27, 0.32, 0.27, 0, 360),
+        _stroke((0.82, 0.28), (0.77, 0.55), (0.62, 0.8), (0.38, 1)),
+    ),
+)
+"""The strokes of 0 to 9, each in a box of height one."""
+
+
+def _written(dots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The dots of a digit as another hand would put them down: bent, slanted, turned, moved."""
+    p = dots - 0.5
+    phase, bends = rng.uniform(0, 2 * np.pi, 2), rng.uniform(0.3, 0.8, 2)
+    p = p + rng.normal(0, 0.05, 2) * np.sin(2 * np.pi * bends * p[:, ::-1] + phase)
+    p = p * rng.uniform((0.55, 0.7), (0.85, 0.88))
+    slant, turn = rng.normal(0, 0.2), rng.normal(0, 0.12)
+    p = p @ [[1.0, 0.0], [-slant, 1.0]]
+    p = p @ [[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]
+    return p + 0.5 + rng.uniform(-0.06, 0.06, 2)
+
+
+def _draw_digits(n, noise, seed):
+    """Strokes of a soft pen, of another thickness each time; the noise is that of the pixels."""
+    rng = np.random.default_rng(seed)
+    c = np.arange(n) % len(_DIGITS)
+    y, x = (np.indices(DIGIT).reshape(2, -1, 1) + 0.5) / DIGIT[0]
+    X = np.empty((n, x.size))
+    for i in range(n):
+        p = _written(np.concatenate(_DIGITS[c[i]]), rng)
+        distance2 = np.square(x - p[:, 0]) + np.square(y - p[:, 1])
+        X[i] = np.exp(-0.5 * distance2.min(1) / rng.uniform(0.035, 0.06) ** 2)
+    X = np.clip(X + noise * rng.standard_normal(X.shape), 0, 1)
+    return X, c[:, None].astype(float)
+
+
 def _fixed(f):
     """A truth that is the same for every seed."""
     return lambda X, seed=0: f(X)
+
+
+def _pixels(image: tuple[int, int]) -> tuple[str, ...]:
+    return tuple(f"pixel{i}" for i in range(image[0] * image[1]))
 
 
 _TOYS = (
@@ -362,15 +433,29 @@ _TOYS = (
         "rectangles",
         "Tall or wide",
         "Pictures of one rectangle on a cloudy ground: is it taller or wider? No single pixel "
-        "tells, only their relation, so it is hard for one kernel on 784 pixels.",
+        "tells, and no weighted sum of them, only their relation.",
         _draw_rectangles,
-        n=600,
-        noise=0.15,
+        n=1000,
+        noise=0.1,
         task="binary",
-        input_names=tuple(f"pixel{i}" for i in range(IMAGE[0] * IMAGE[1])),
+        input_names=_pixels(RECTANGLE),
         output_name="shape",
         classes=("wide", "tall"),
-        image=IMAGE,
+        image=RECTANGLE,
+    ),
+    Toy(
+        "digits",
+        "Drawn digits",
+        "Ten digits, each drawn by a program with another slant, stretch and pen. Pixels of one "
+        "digit have little in common; watch a hidden layer bring those of one kind together.",
+        _draw_digits,
+        n=500,
+        noise=0.1,
+        task="multiclass",
+        input_names=_pixels(DIGIT),
+        output_name="digit",
+        classes=("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
+        image=DIGIT,
     ),
 )
 

@@ -61,7 +61,19 @@ def split(
     By chance (the paper's splits: `seed` is the split's number); by `order`, a time a row, so that
     the latest rows are held out; or by `group`, a label a row, so that no group is on both sides.
     """
-    n = len(dataset)
+    train, held = split_places(len(dataset), fraction, seed, order=order, group=group)
+    return dataset.take(train), dataset.take(held)
+
+
+def split_places(
+    n: int,
+    fraction: float,
+    seed: int,
+    *,
+    order: np.ndarray | None = None,
+    group: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the rows that `split` takes, of n."""
     if not 0 < fraction < 1:
         raise ValueError(f"The training fraction must lie between 0 and 1, not {fraction}.")
     if order is not None and group is not None:
@@ -73,7 +85,7 @@ def split(
         np.random.RandomState(seed).shuffle(names)
         n_train = min(max(int(fraction * len(names)), 1), len(names) - 1)
         in_train = np.isin(group, names[:n_train])
-        return dataset.take(np.flatnonzero(in_train)), dataset.take(np.flatnonzero(~in_train))
+        return np.flatnonzero(in_train), np.flatnonzero(~in_train)
     rows = np.arange(n)
     if order is not None:
         rows = np.argsort(order, kind="stable")
@@ -82,7 +94,7 @@ def split(
     n_train = int(fraction * n)
     if not 0 < n_train < n:
         raise ValueError(f"{n} rows are too few to hold any out: bring at least 2.")
-    return dataset.take(rows[:n_train]), dataset.take(rows[n_train:])
+    return rows[:n_train], rows[n_train:]
 
 
 @dataclass(frozen=True, eq=False)

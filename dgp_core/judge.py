@@ -185,31 +185,33 @@ def deep_predictor(model: DeepGP, scaler: Scaler, seed: int = 0, n_samples: int 
     return lambda rows: _in_blocks(rows, block)
 
 
-def linear_predictor(train: Dataset, seed: int = 0) -> Predictor:
-    """Forecasts of the straight line: least squares, logistic or Poisson regression."""
+def straight_line(
+    train: Dataset, seed: int = 0
+) -> LinearRegression | LogisticRegression | PoissonRegression:
+    """Least squares, logistic or Poisson regression, as the task wants it."""
     train = sample_rows(train, LINEAR_ROWS, seed)[0]
     if train.task == "regression":
-        line = LinearRegression.fit(train.X, train.Y)
+        return LinearRegression.fit(train.X, train.Y)
+    if train.task == "counts":
+        return PoissonRegression.fit(train.X, train.Y)
+    return LogisticRegression.fit(train.X, train.Y, max(2, len(train.classes)))
 
-        def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
+
+def linear_predictor(train: Dataset, seed: int = 0) -> Predictor:
+    """Forecasts of the straight line."""
+    line = straight_line(train, seed)
+
+    def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
+        if isinstance(line, LinearRegression):
             mixture = line.predict(X)
             return _from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
-
-    elif train.task == "counts":
-        rates = PoissonRegression.fit(train.X, train.Y)
-
-        def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
-            rate, rng = rates.predict_rate(X), np.random.default_rng([seed, i])
+        if isinstance(line, PoissonRegression):
+            rate, rng = line.predict_rate(X), np.random.default_rng([seed, i])
             y = rng.poisson(rate, (DRAWS, *rate.shape)).astype(np.float64)
             return _from_draws(y, rate, Y, stats.poisson.logpmf(Y, rate).sum(1), rng)
-
-    else:
-        classes = LogisticRegression.fit(train.X, train.Y, max(2, len(train.classes)))
-
-        def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
-            p = classes.predict_proba(X)
-            chosen = np.take_along_axis(p, Y.astype(int), 1)[:, 0]
-            return Forecast(np.log(np.maximum(chosen, 1e-300)), probabilities=p)
+        p = line.predict_proba(X)
+        chosen = np.take_along_axis(p, Y.astype(int), 1)[:, 0]
+        return Forecast(np.log(np.maximum(chosen, 1e-300)), probabilities=p)
 
     return lambda rows: _in_blocks(rows, block)
 
@@ -245,11 +247,16 @@ def exact_predictor(
 
 def sample_rows(dataset: Dataset, most: int, seed: int = 0) -> tuple[Dataset, np.ndarray]:
     """At most so many rows, by chance and in their order, and which they are."""
-    n = len(dataset)
+    rows = sample_places(np.arange(len(dataset)), most, seed)
+    return dataset if len(rows) == len(dataset) else dataset.take(rows), rows
+
+
+def sample_places(places: np.ndarray, most: int, seed: int = 0) -> np.ndarray:
+    """At most so many of these rows' places, the same as `sample_rows` takes of the rows."""
+    n = len(places)
     if n <= most:
-        return dataset, np.arange(n)
-    rows = np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
-    return dataset.take(rows), rows
+        return places
+    return places[np.sort(np.random.default_rng(seed).choice(n, most, replace=False))]
 
 
 @dataclass(frozen=True, eq=False)

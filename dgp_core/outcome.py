@@ -4,12 +4,17 @@ import json
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from scipy import stats
 
 from dgp_core import scores
 from dgp_core.archive import Archive, ArchiveError
+from dgp_core.data import Dataset
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
+from dgp_core.judge import straight_line
+from dgp_core.mixture import Mixture
 from dgp_core.plain import export_csv
 from dgp_core.recipe import Recipe
+from dgp_core.references import LinearRegression, LogisticRegression, PoissonRegression
 from dgp_core.scores import COVERAGES
 from dgp_core.table import Table, as_written
 
@@ -27,10 +32,54 @@ CRPS_LEVELS = (np.arange(200) + 0.5) / 200
 """Where the score of a distribution without a formula is measured."""
 
 
+class Line:
+    """A straight line that answers as a GP's estimator does, in the units of the data set."""
+
+    def __init__(self, line: LinearRegression | LogisticRegression | PoissonRegression):
+        self._line = line
+
+    def predict_mixture(self, X: np.ndarray) -> Mixture:
+        if isinstance(self._line, PoissonRegression):
+            rate = self._line.predict_rate(X)[None]
+            return Mixture(rate, rate.copy())  # mean and variance of a Poisson are its rate
+        assert isinstance(self._line, LinearRegression)
+        return self._line.predict(X)
+
+    def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        if isinstance(self._line, PoissonRegression):
+            return stats.poisson.ppf(levels[:, None, None], self._line.predict_rate(X))
+        return self.predict_mixture(X).quantile(levels)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        assert isinstance(self._line, LogisticRegression)
+        return self._line.predict_proba(X)
+
+    def log_density(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        if isinstance(self._line, PoissonRegression):
+            return stats.poisson.logpmf(Y, self._line.predict_rate(X)).sum(1)
+        return self.predict_mixture(X).log_density(Y).sum(1)
+
+
 class Outcome:
-    """A saved model beside the recipe of the file that it learnt from."""
+    """A model beside the recipe of the file that it learnt from."""
+
+    recipe: Recipe
+    regressor: DeepGPRegressor | Line | None
+    classifier: DeepGPClassifier | Line | None
+    likelihood: str
+
+    @classmethod
+    def of_line(cls, recipe: Recipe, train: Dataset) -> "Outcome":
+        """The straight line through these rows, in place of a saved model."""
+        told, line = cls.__new__(cls), Line(straight_line(train))
+        of_classes = recipe.task not in ("regression", "counts")
+        told.recipe, told.log = recipe, _is_log(recipe)
+        told.regressor, told.classifier = (None, line) if of_classes else (line, None)
+        told.likelihood = "poisson" if recipe.task == "counts" else "gaussian"
+        return told
 
     def __init__(self, record: Archive):
+        """Of a saved one."""
         if record.recipe is None:
             raise ArchiveError(
                 "This model was saved without the recipe of a table, so its inputs have no columns "
@@ -46,7 +95,7 @@ class Outcome:
             self.classifier = DeepGPClassifier.from_archive(record)
         # The recipe puts columns in order; what comes from it is an array without names.
         vars(self.regressor or self.classifier).pop("feature_names_in_", None)
-        self.log = np.array([transform == "log" for transform in self.recipe.transforms])
+        self.log = _is_log(self.recipe)
         self.likelihood = record.model.likelihood
 
     def predictions(self, X: np.ndarray) -> dict[str, np.ndarray]:
@@ -161,6 +210,11 @@ class Outcome:
             "mse": float(((y - mean) ** 2).mean()),
             "crps": crps,
         } | {f"coverage_{round(100 * t)}": float(c) for t, c in zip(COVERAGES, inside, strict=True)}
+
+
+def _is_log(recipe: Recipe) -> np.ndarray:
+    """Whether each target was learnt as its logarithm (P,)."""
+    return np.array([transform == "log" for transform in recipe.transforms])
 
 
 def crps_of_quantiles(quantiles: np.ndarray, y: np.ndarray, levels: np.ndarray) -> np.ndarray:

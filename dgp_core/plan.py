@@ -155,9 +155,8 @@ def estimate(
     rival: bool = True,
 ) -> float:
     """Seconds that training takes on this machine as it is now, compilation left out."""
-    specs = [model] + ([model.single_layer()] if rival and model.layers > 1 else [])
-    each = [step_cost(spec, train, n_rows, n_inputs, n_outputs) for spec in specs]
-    return train.steps * sum(each) * SPEED / machine_speed()
+    each = pair_cost(model, train, n_rows, n_inputs, n_outputs, rival)
+    return train.steps * each * SPEED / machine_speed()
 
 
 def estimate_plan(plan: Plan, folds: int = 0) -> float:
@@ -185,6 +184,19 @@ def step_cost(
         seconds += float(np.dot(COSTS, (1.0, B * M * M * P, M**3 * P, B * M * (D + 4))))
         D = P
     return seconds
+
+
+def pair_cost(
+    model: ModelSpec,
+    train: TrainSpec,
+    n_rows: int,
+    n_inputs: int,
+    n_outputs: int = 1,
+    rival: bool = True,
+) -> float:
+    """Seconds of one step of a model and its single-layer rival, on that same machine."""
+    specs = [model] + ([model.single_layer()] if rival and model.layers > 1 else [])
+    return sum(step_cost(spec, train, n_rows, n_inputs, n_outputs) for spec in specs)
 
 
 _measured: list[tuple[float, float]] = []

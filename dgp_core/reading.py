@@ -578,9 +578,10 @@ def _read_text(text: memoryview, notes: list[str], limits: Limits | None) -> Raw
     if quotes % 2 == 0:
         attempts.append(lambda columns: _slow(text, dialect, True, tally, columns))
     attempts.append(lambda columns: _slow(text, dialect, False, tally, columns))
+    most = _most_rows(text[dialect.start :], limits)
     for i, blocks in enumerate(attempts):
         try:
-            cells, rows = _gather(blocks, width, dialect.decimal_comma, limits)
+            cells, rows = _gather(blocks, width, most, dialect.decimal_comma, limits)
         except _Broken as error:
             if i == len(attempts) - 1:
                 raise TableError(
@@ -624,6 +625,15 @@ def _count(data: memoryview, what: bytes) -> int:
     )
 
 
+def _most_rows(body: memoryview, limits: Limits | None) -> int:
+    """How many rows there can be: no more than line ends, and one that has none; of a file of too
+    many rows, so many that this is seen."""
+    ends = _count(body, b"\n")
+    if returns := _count(body, b"\r"):
+        ends += returns - _count(body, b"\r\n")
+    return min(ends, limits.rows) + 1 if limits else ends + 1
+
+
 def _rows_word(n: int) -> str:
     return f"{n:,} row was" if n == 1 else f"{n:,} rows were"
 
@@ -635,19 +645,24 @@ def _some(rows: list[int]) -> str:
 
 
 def _gather(
-    blocks: Callable[[list[int]], Blocks], width: int, decimal_comma: bool, limits: Limits | None
+    blocks: Callable[[list[int]], Blocks],
+    width: int,
+    most: int,
+    decimal_comma: bool,
+    limits: Limits | None,
 ) -> tuple[list[Cells], int]:
     """Columns put together from blocks: numbers as long as every block agrees, else words.
 
-    A column that stops being numbers at a late block is read a second time, as words, so that no
-    cell is lost whatever the first blocks looked like.
+    Numbers go at once to where they stay, with room for as many rows as there can be: memory that
+    is never written to is never taken. A column that stops being numbers at a late block is read a
+    second time, as words, so that no cell is lost whatever the first blocks looked like.
     """
-    numbers: list[list[np.ndarray]] = [[] for _ in range(width)]
+    numbers = np.empty((width, most))
     texts: list[list[pa.Array]] = [[] for _ in range(width)]
     again: set[int] = set()
     rows = 0
     for block in blocks(list(range(width))):
-        rows += len(block[0])
+        before, rows = rows, rows + len(block[0])
         if limits and rows > limits.rows:
             raise _too_large(f"more than {limits.rows:,} rows", f"{limits.rows:,}")
         for i, cells in enumerate(block):
@@ -656,11 +671,10 @@ def _gather(
             if not texts[i]:
                 x = plain_numbers(cells, decimal_comma)
                 if x is not None:
-                    numbers[i].append(x)
+                    numbers[i, before:rows] = x
                     continue
-                if numbers[i]:
+                if before:
                     again.add(i)
-                    numbers[i] = []
                     continue
             texts[i].append(words(cells).dictionary_encode())
     if again:
@@ -672,8 +686,8 @@ def _gather(
         if texts[i]:
             columns.append(pa.chunked_array(texts[i]).unify_dictionaries().combine_chunks())
         else:
-            columns.append(np.concatenate(numbers[i]) if numbers[i] else np.empty(0))
-        numbers[i], texts[i] = [], []
+            columns.append(numbers[i, :rows])
+        texts[i] = []
     return columns, rows
 
 
@@ -728,14 +742,28 @@ def _read_parquet(data: memoryview, limits: Limits | None) -> Raw:
         names, notes = _names([str(n) for n in table.column_names], width)
         cells: dict[str, Cells] = {}
         how: dict[str, str] = {}
-        for name, column in zip(names, table.columns, strict=True):
-            cells[name], reason = from_arrow(column)
+        columns = table.columns[::-1]
+        del table
+        for name in names:  # each goes when it has become cells
+            cells[name], reason = from_arrow(columns.pop())
             if reason:
                 how[name] = reason
     except Exception:
         raise TableError("This Parquet file is damaged or cut short: write it again.") from None
     unusable = frozenset(how)
     return _finish(cells, False, how, unusable, rows, ["The file is Parquet.", *notes])
+
+
+def first_rows_of_parquet(source: Any, rows: int = 1000) -> bytes:
+    """A small Parquet file of the first rows of a large one, of which the rest is not read."""
+    try:
+        source.seek(0)
+        batch = next(parquet.ParquetFile(source).iter_batches(rows))
+        file = io.BytesIO()
+        parquet.write_table(pa.Table.from_batches([batch]), file)
+    except Exception:
+        raise TableError("This Parquet file is damaged or cut short: write it again.") from None
+    return file.getvalue()
 
 
 def _is_text(t: pa.DataType) -> bool:

@@ -169,11 +169,13 @@ def script(
     train: TrainSpec,
     *,
     fraction: float | None = 0.9,
+    split_seed: int | None = None,
     steps: int | None = None,
 ) -> str:
     """The text of a script that trains what a run trained, as far as it went.
 
-    `fraction` of the rows are trained on, by `split` with the training's seed; None is all of them.
+    `fraction` of the rows are trained on, by `split` with the training's seed or another one; None
+    is all of them.
     `steps` is where the run stood; None is its limit. Names that come from a file are quoted.
     """
     imports = sorted(
@@ -190,7 +192,8 @@ def script(
         key=lambda line: (line.startswith("from"), line),
     )
     deep = model.layers > 1
-    rows = f"train, held_out = split(dataset, {fraction!r}, seed={train.seed!r})"
+    split_seed = train.seed if split_seed is None else split_seed
+    rows = f"train, held_out = split(dataset, {fraction!r}, seed={split_seed!r})"
     models = '"deep": state.model, "single": rival_state.model' if deep else '"single": state.model'
     return _SCRIPT.format(
         imports="\n".join(imports),
@@ -203,7 +206,7 @@ def script(
         models=models,
         file=repr(source.file if isinstance(source, Upload) else ""),
         held_out="0.0" if fraction is None else f"1 - {fraction!r}",
-        seed=repr(train.seed),
+        seed=repr(split_seed),
     )
 
 

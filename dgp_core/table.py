@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -86,7 +86,7 @@ class Table:
 
     name: str
     columns: tuple[Column, ...]
-    cells: Mapping[str, Cells]
+    cells: dict[str, Cells]
     """What each column holds: float64 (NaN), datetime64[us] (NaT) or words (null)."""
     rows: int
     rows_in: int
@@ -165,6 +165,28 @@ class Table:
             task = propose_task(self, names[0]).value if len(names) == 1 else "regression"
         transforms = (transform,) * len(names) if isinstance(transform, str) else tuple(transform)
         return prepare(self, names, task, missing, transforms, story)  # type: ignore[arg-type]
+
+    def share(self, prepared: Prepared) -> None:
+        """Lets the data set that was made of this table hold the numbers of both.
+
+        Columns that are inputs just as they are become views of these; no other one keeps a larger
+        whole alive, such as all that was read, or an earlier data set.
+        """
+        X, place = prepared.dataset.X, 0
+        if len(X) < self.rows:
+            return
+        views = {}
+        for made in prepared.recipe.inputs_from:
+            if made.kind == "number" and not made.indicator:
+                views[made.column] = X[:, place]
+            place += len(made.names)
+        for name, cells in self.cells.items():
+            if not isinstance(cells, np.ndarray):
+                continue
+            if name in views and cells.dtype == np.float64:
+                self.cells[name] = views[name]
+            elif cells.base is not None:
+                self.cells[name] = cells.copy()
 
 
 def as_written(cells: Cells, rows: slice | np.ndarray = slice(None)) -> list:

@@ -15,6 +15,10 @@ from hypothesis import settings
 # (N,) against (N, 1) is an error, not an (N, N) matrix.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
+# XLA writes its loops by its older way, in half the time; they run as fast. Servers and processes
+# that tests start hear of it by the environment, and this one before it compiles anything.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
+
 # Programs that one process or module of the suite has compiled serve the others: workers and the
 # tests' servers hear of the folder by the environment.
 if not jax.config.jax_compilation_cache_dir:
@@ -28,7 +32,30 @@ if not jax.config.jax_compilation_cache_dir:
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")
 
+LONGEST = (
+    "browser/test_your_data.py",
+    "browser/test_playground.py",
+    "browser/test_lessons_b.py",
+    "browser/test_lessons_a.py",
+    "pages/test_lessons_b.py",
+    "core/test_estimator.py",
+    "pages/test_lessons_a.py",
+    "core/test_live.py",
+    "pages/test_other_pages.py",
+)
+"""Files that take minutes."""
+
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the longest files, so that processes that share the suite end together."""
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.relative_to(Path(__file__).parent).as_posix()
+        return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ OUTSIDE = {
 
 # A part of the project, and the only parts beside itself that it may import.
 INSIDE = {
-    "app.py": ("pages.ui.server",),
+    "app.py": ("pages.ui.early", "pages.ui.server", "pages.figures.boards"),
     "pages/explore/": ("pages.ui", "pages.figures", "datasets", "dgp_core"),
     "pages/learn/": ("pages.ui", "pages.figures", "datasets", "dgp_core"),
     "pages/ui/": ("pages.ui", "datasets", "dgp_core"),

@@ -9,29 +9,39 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dgp_core.data import Dataset, split
+from dgp_core.data import Dataset, split_places
 from dgp_core.judge import (
+    LINEAR_ROWS,
+    MOST_SCORED,
     Card,
     Estimate,
     Verdict,
     deep_predictor,
     exact_predictor,
     linear_predictor,
+    sample_places,
     score,
     table,
     verdict,
 )
 from dgp_core.live.run import Run
-from dgp_core.live.workshop import GONE_SECONDS, IDLE_SECONDS, Workshop, WorkshopError
+from dgp_core.live.workshop import (
+    GONE_SECONDS,
+    IDLE_SECONDS,
+    Workshop,
+    WorkshopError,
+    step_seconds,
+)
 from dgp_core.model import DeepGP, ModelSpec
 from dgp_core.optimise import create_state
-from dgp_core.plan import duration, step_cost
+from dgp_core.plan import duration
 from dgp_core.train import LONGEST_CHUNK, TrainSpec, train_chunk
 
 POLL_SECONDS = 0.2
@@ -72,10 +82,7 @@ class Part:
 
 def main_part(dataset: Dataset, fraction: float, seed: int) -> Part:
     """The rows of `split`, by their places."""
-    n = len(dataset)
-    places = Dataset("places", np.arange(n)[:, None], np.zeros((n, 1)), ("place",), ("none",))
-    train, held = split(places, fraction, seed)
-    return Part(0, train.X[:, 0].astype(int), held.X[:, 0].astype(int))
+    return Part(0, *split_places(len(dataset), fraction, seed))
 
 
 def fold_parts(dataset: Dataset, folds: int, seed: int) -> list[Part]:
@@ -378,7 +385,8 @@ class Trial:
         title = "Main fit" if part.fold == 0 else f"Fold {part.fold} of {self._n_folds}"
         if self._linear:
             self._place = f"{title}: scoring the straight line"
-            self._reference("linear", linear_predictor, part)
+            places = sample_places(part.train, LINEAR_ROWS)
+            self._reference("linear", linear_predictor, part, places)
         for i, pair in enumerate(self._pairs):
             self._place = title if len(self._pairs) == 1 else f"{title}, {pair.deep}"
             if self._active is None:
@@ -391,7 +399,8 @@ class Trial:
             self._release(self._cost(part, pair))
         if self._wants_exact(part):
             self._place = f"{title}: scoring the exact GP"
-            self._reference("exact", lambda train: exact_predictor(train, go_on=self._wanted), part)
+            fit = partial(exact_predictor, go_on=self._wanted)
+            self._reference("exact", fit, part, part.train)
 
     def _start(self, part: Part, i: int) -> None:
         pair = self._pairs[i]
@@ -441,7 +450,8 @@ class Trial:
         before, self._phase = self._phase, "scoring"
         cards = []
         with _scoring:
-            held = self._data.take(part.held)
+            places = sample_places(part.held, MOST_SCORED)
+            held = self._data.take(places)
             for name, model in ((pair.deep, snapshot.deep), (pair.rival, snapshot.rival)):
                 if name is None:
                     continue
@@ -455,7 +465,7 @@ class Trial:
                         held,
                         n_train=len(part.train),
                         fold=part.fold,
-                        rows=part.held,
+                        rows=places,
                         seconds_per_step=pace,
                         seconds=None if pace is None else pace * snapshot.step,
                     )
@@ -463,23 +473,24 @@ class Trial:
         self._keep(cards)
         self._phase = before
 
-    def _reference(self, name: str, fit: Callable, part: Part) -> None:
-        """Fits and scores a model that has no steps."""
+    def _reference(self, name: str, fit: Callable, part: Part, places: np.ndarray) -> None:
+        """Fits a model that has no steps to the rows at these places, and scores it."""
         before, self._phase = self._phase, "scoring"
         try:
             with _scoring:
                 self._check()
                 began = time.perf_counter()
-                predictor = fit(self._data.take(part.train))
+                predictor = fit(self._data.take(places))
                 seconds = time.perf_counter() - began
                 self._check()
+                held = sample_places(part.held, MOST_SCORED)
                 card = score(
                     name,
                     predictor,
-                    self._data.take(part.held),
+                    self._data.take(held),
                     n_train=len(part.train),
                     fold=part.fold,
-                    rows=part.held,
+                    rows=held,
                     seconds=seconds,
                 )
             self._keep([card])
@@ -556,11 +567,8 @@ class Trial:
         return possible if self._exact is None else possible and self._exact
 
     def _cost(self, part: Part, pair: _Pair) -> float:
-        data = self._data
-        D, P = data.X.shape[1], max(data.Y.shape[1], len(data.classes))
-        specs = [pair.spec] + ([pair.spec.single_layer()] if pair.spec.layers > 1 else [])
-        each = [step_cost(spec, self.train, len(part.train), D, P) for spec in specs]
-        return self.train.steps * sum(each)
+        each = step_seconds(self._data, pair.spec, self.train, len(part.train))
+        return self.train.steps * each
 
     def _run(self, run_id: str | None) -> Run | None:
         """A run of this trial, which to ask for is to watch; None where it is gone."""

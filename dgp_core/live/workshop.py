@@ -20,8 +20,9 @@ import jax
 
 from dgp_core.archive import Archive
 from dgp_core.data import Dataset
-from dgp_core.live.run import HISTORY_BYTES, Run
+from dgp_core.live.run import HISTORY_BYTES, TURN_SECONDS, Run
 from dgp_core.model import ModelSpec
+from dgp_core.plan import pair_cost
 from dgp_core.train import TrainSpec
 
 IDLE_SECONDS = 30.0
@@ -58,6 +59,14 @@ JOIN_SECONDS = 60.0
 NICE = 10
 """How far training stands back for pictures, as Unix counts it."""
 
+HEAVY_SECONDS = TURN_SECONDS / 4
+"""A run whose single steps take longer is heavy."""
+
+LONGEST_REST = 0.5
+"""How long a heavy run rests after a turn, at the most: as long as the turn was, where somebody
+watches a light one. XLA's threads serve all runs and all pictures in the order in which they ask,
+and a small model's frames would wait behind every step of a large one."""
+
 COPIES = 8
 """Of a model's parameters: at the start and now, Adam's two, gradients, a snapshot, the rival's."""
 
@@ -81,6 +90,10 @@ class Ticket:
     shape: tuple
     turn: float
     """When it last had a turn, or came."""
+    heavy: bool
+    """Whether its steps are long."""
+    rest: float = 0.0
+    """Until when, being heavy, it leaves XLA's threads to light ones."""
     busy: bool = False
     admitted: bool = False
     prepared: bool = False
@@ -160,6 +173,7 @@ class Workshop:
             self._clock(),
             run.shape,
             time.monotonic(),
+            step_seconds(dataset, model, train, len(dataset)) > HEAVY_SECONDS,
         )
         with self._wake:
             if self._stopping:
@@ -207,6 +221,12 @@ class Workshop:
                 return 0
             ticket.seen = self._clock()
             return self._queue().index(ticket) + 1
+
+    def knows(self, run_id: str) -> bool:
+        """Whether a run's shape was compiled before: it starts at once."""
+        with self._wake:
+            ticket = self._ticket(run_id)
+            return ticket.admitted and ticket.shape in self._known
 
     def queue_sentence(self, run_id: str) -> str:
         """Why a run waits and for how many others; empty once it has a seat."""
@@ -280,15 +300,24 @@ class Workshop:
     def _next(self, now: float) -> tuple[Ticket | None, float]:
         """The run that has waited longest for a turn, or how long there is nothing to do."""
         best, sleep = None, 1.0
+        light = any(self._plays(t, now) and not t.heavy for t in self._tickets.values())
         for ticket in self._tickets.values():
             if ticket.busy or not ticket.prepared or now - ticket.seen > IDLE_SECONDS:
                 continue
-            if ticket.run.wants_turn(time.monotonic()):
+            rest = ticket.rest - time.monotonic()
+            if rest > 0 and light and ticket.run.playing:
+                sleep = min(sleep, rest)
+            elif ticket.run.wants_turn(time.monotonic()):
                 if best is None or ticket.turn < best.turn:
                     best = ticket
             elif ticket.run.status == "ready" and ticket.run.playing:
                 sleep = min(sleep, max(0.001, ticket.run.due() - time.monotonic()))
         return best, sleep
+
+    def _plays(self, ticket: Ticket, now: float) -> bool:
+        """Whether somebody watches it train."""
+        watched = ticket.prepared and now - ticket.seen <= IDLE_SECONDS
+        return watched and not ticket.run.at_rest
 
     def _unprepared(self, known: bool) -> Ticket | None:
         """A run that has a seat and awaits its start, its shape compiled before or not.
@@ -325,10 +354,13 @@ class Workshop:
                 with self._wake:
                     self._starting = False
                 continue
+            began = time.monotonic()
             ticket.run.advance()
             with self._wake:
                 ticket.busy = False
                 ticket.turn = time.monotonic()
+                if ticket.heavy:
+                    ticket.rest = ticket.turn + min(ticket.turn - began, LONGEST_REST)
 
     def _compile(self) -> None:
         _give_way(*_xla_threads())
@@ -391,6 +423,13 @@ def queue_words(place: int) -> str:
         f"This server trains {MOST_RUNS} runs at once, in {MOST_BYTES / 2**30:.0f} GB of "
         f"memory, and is full. This run is number {place} in the queue: keep the page open."
     )
+
+
+def step_seconds(dataset: Dataset, model: ModelSpec, train: TrainSpec, n_rows: int) -> float:
+    """What a step of a run on so many of the rows takes, on the machine that plans were measured
+    on."""
+    D, P = dataset.X.shape[1], max(dataset.Y.shape[1], len(dataset.classes))
+    return pair_cost(model, train, n_rows, D, P)
 
 
 def parameter_bytes(model: ModelSpec, dataset: Dataset) -> int:

@@ -8,7 +8,10 @@ from pages.figures.collection import rows_figure
 from pages.figures.palette import ink_for
 from pages.ui import session, stage
 from pages.ui.bar import dress
+from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
+
+essay = Linker()
 
 KINDS = {"toy": "Toys, drawn on the spot", "shipped": "Real, shipped", "fetched": "Real, to fetch"}
 TASKS = {
@@ -17,6 +20,7 @@ TASKS = {
     "multiclass": "several classes",
     "counts": "counts",
 }
+STYLE = "<style>[data-testid=stMainBlockContainer] { padding-top: 4.4rem; }</style>"
 
 st.title("Data", anchor=False)
 st.markdown(
@@ -49,7 +53,7 @@ entry = catalogue.entry(chosen)
 
 rows = "a few" if entry.N is None else f"{entry.N:,}"
 inputs = "1 input" if entry.D == 1 else f"{entry.D} inputs"
-st.markdown(f"**{rows} rows · {inputs} · {TASKS[entry.task]}.** {plain(entry.story, 1000)}")
+essay.write(f"**{rows} rows · {inputs} · {TASKS[entry.task]}.** {plain(entry.story, 1000)}")
 if entry.warning:
     st.warning(plain(entry.warning, 1000), icon=":material/warning:")
 
@@ -71,4 +75,4 @@ if entry.kind == "toy":
     st.caption("Source: drawn by this app, from a seed. Licence: yours to use as you like.")
 else:
     st.caption(f"Source: {plain(entry.source, 1000)}. Licence: {plain(entry.licence, 1000)}.")
-dress("")
+dress(STYLE)

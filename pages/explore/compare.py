@@ -21,7 +21,10 @@ from pages.figures.your_data import SCORES, agreement_figure, said, together
 from pages.ui import desk, session, stage
 from pages.ui.bar import dress
 from pages.ui.desk import Contest, held, memory, safe
+from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
+
+essay = Linker()
 
 OWN = "your data"
 DATA = tuple(n for n in (*catalogue.names("toy"), *catalogue.names("shipped")) if n != "drawn")
@@ -351,7 +354,7 @@ def _against_best(cards: list, rows: list[str], best: str, named: dict[str, str]
         words += ", ".join(named[m] for m in alike)
     st.markdown(words + ".")
     with st.expander("The rule"):
-        st.markdown(judge.RULE)
+        essay.write(judge.RULE)
 
 
 def _shared(cards: list, one: str, other: str) -> bool:
@@ -375,7 +378,7 @@ def pictures(contest: Contest, models: list[str], named: dict[str, str]) -> None
             else "Each model's prediction, fitted to the first split, with the rows."
         )
     else:
-        st.markdown("Held-out rows: what was predicted, against what was seen.")
+        essay.write("Held-out rows: what was predicted, against what was seen.")
     for start in range(0, len(done), 3):
         row = done[start : start + 3]
         for column, model in zip(st.columns(3, gap="medium"), row, strict=False):
@@ -424,7 +427,7 @@ def _predictor(contest: Contest, model: str):
 
 session.browser()
 st.title("Compare", anchor=False)
-st.markdown(
+essay.write(
     "Is depth worth it here, or do more inducing points do as well? Models of your choice learn "
     "the same rows, with the same splits and the same seed, and are judged by rows that none of "
     "them has seen."

@@ -10,8 +10,11 @@ from pages.figures.layers import removal_figure, without_figure
 from pages.figures.palette import ink_for
 from pages.ui import session, stage
 from pages.ui.bar import bar, dress, intro, state_line
+from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
+
+essay = Linker()
 
 PER_ROW = 3
 """Warped grids side by side."""
@@ -68,7 +71,7 @@ def one_of(name: str, word: str, n: int) -> int:
 def without(run, ink) -> None:
     """The bound with one inner layer replaced by its mean function."""
     st.subheader("What is a layer worth?", anchor=False)
-    st.markdown(
+    essay.write(
         "Take one inner layer out: put its mean function in its place, leave all else as it was "
         "trained, and compute the bound again, from the same rows and the same ε. The fit falls "
         "by what the layer did; its KL is saved. A layer that is switched off can go for nothing."
@@ -119,16 +122,17 @@ with in_words("This run could not be shown. Open the playground and start it aga
     run_id, mine = session.current_run()
     run = session.workshop().watch(run_id)
     ink = ink_for(st.context.theme.type)
-    place = st.container()
-    with place:
-        intro(
-            "Layer by layer",
-            run_id,
-            "A deep GP is a chain of maps: $f = f^L \\circ \\dots \\circ f^1$. Each layer bends "
-            "what enters it, and hands it on. Here is one of them at a time, while it learns.",
-        )
-        bar(run, mine)
-        state_line()
+    intro(
+        "Layer by layer",
+        run_id,
+        essay.linked(
+            "A deep GP is a chain of maps: $f = f^L \\circ \\dots \\circ f^1$. Each layer "
+            "bends what enters it, and hands it on. Here is one of them at a time, while it "
+            "learns."
+        ),
+    )
+    bar(run, mine)
+    state_line()
     chosen = choose_layer(run)
     session.say()
     session.play(
@@ -159,7 +163,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
         )
         stage.picture("main/passage", 320)
     if int(run.scaler.kept.sum()) == 2:
-        st.markdown(
+        essay.write(
             "**A grid of inputs through all layers.** Follow a colour, or hover on a point: the "
             "same row is shown in every layer."
         )
@@ -169,7 +173,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
             for l, column in zip(range(start, min(L, start + PER_ROW)), columns, strict=False):
                 with column:
                     stage.picture(f"main/warp_{l}", 300)
-    st.markdown(
+    essay.write(
         "**Try this:** pause early and move on by the history: which layer leaves its mean "
         "function first? Then take it out below: what was it worth?"
         if run.model.layers > 1
@@ -178,7 +182,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
     )
     stage.timeline()
     st.subheader("What the layers have become", anchor=False)
-    st.markdown(
+    essay.write(
         "A lengthscale says how far one must go for the function to change; a deviation, how far "
         "it swings. Where a layer's distance from its mean function falls to nothing, it is "
         "switched off: its KL then costs nothing either."

@@ -20,8 +20,12 @@ from pages.figures.boards import (
 from pages.figures.palette import ink_for
 from pages.ui import session, stage
 from pages.ui.bar import bar, dress, intro, state_line
+from pages.ui.choices import Choices
+from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
+
+essay = Linker()
 
 # Of rows drawn anew from a toy, which no model has seen.
 FRESH_SEED = 1000
@@ -102,17 +106,17 @@ def choose_place(run) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=32)
-def fresh_of(name: str):
-    """The same object at every run of this script, so that its answers are kept too."""
-    return fresh_rows(name, 500, FRESH_SEED)
+def unseen(name: str):
+    """Rows that no run has learnt from: a toy's fresh ones, or those held out of real data; none of
+    what a person drew.
 
-
-def held_out(run):
-    """Fresh rows of a toy, or nothing where the run has learned from all that there are."""
-    found = entry(run.dataset.name)
-    if found.kind != "toy" or found.name == "drawn":
+    The same object at every run of this script, so that its answers are kept too.
+    """
+    if name == "drawn":
         return None
-    return fresh_of(found.name)
+    if entry(name).kind == "toy":
+        return fresh_rows(name, 500, FRESH_SEED)
+    return Choices(data=name).held_out
 
 
 def paint(run, moment, look, measure, fresh):
@@ -130,15 +134,17 @@ with in_words("This run could not be shown. Open the playground and start it aga
     look = Look(ink=ink, noise=choices.noise == "with", star=choices.place)
     first = session.linked("measure", tuple(MEASURES), "total_variation")
     measure = st.session_state.get("own_measure", first)
-    fresh = held_out(run)
+    fresh = unseen(run.dataset.name)
     shows = partial(paint, look=look, measure=measure, fresh=fresh)
     session.play({"main": Scene(run_id, shows, ("mixture", look, measure))}, on_click)
     intro(
         "A prediction is a mixture",
         run_id,
-        "Each sample path through the layers ends in a Gaussian; the prediction is all of them "
-        "together: $q(f_*) \\approx \\frac{1}{S} \\sum_s q(f_*^L \\mid \\hat f_*^{L-1, s})$. It "
-        "may have a long tail, or two humps, which no single Gaussian has.",
+        essay.linked(
+            "Each sample path through the layers ends in a Gaussian; the prediction is all of them "
+            "together: $q(f_*) \\approx \\frac{1}{S} \\sum_s q(f_*^L \\mid \\hat f_*^{L-1, s})$. "
+            "It may have a long tail, or two humps, which no single Gaussian has."
+        ),
     )
     bar(run, mine)
     state_line()
@@ -166,10 +172,10 @@ with in_words("This run could not be shown. Open the playground and start it aga
     )
     stage.picture("main/split", 170)
     stage.words("main/split_words", 22)
-    st.markdown(f"**Try this:** {TRY[kind_of(run)]}")
+    essay.write(f"**Try this:** {TRY[kind_of(run)]}")
     stage.timeline()
     st.subheader("Where do the two models disagree?", anchor=False)
-    st.markdown(
+    essay.write(
         "Over the inputs: how far the deep model's distribution is from the single layer's."
         + (" Click in a curve to look there, or let the button find the place." * can_look(run))
     )
@@ -209,13 +215,13 @@ with in_words("This run could not be shown. Open the playground and start it aga
     )
     if fresh is None:
         st.info(
-            "This run has learned from every row that there is, so nothing is left to judge it by. "
-            "Choose a toy, whose fresh rows can be drawn, or bring a file to Your data, which "
-            "holds rows out."
+            "This run has learned from every point that you put down, so nothing is left to judge "
+            "it by. Choose a toy, whose fresh rows can be drawn, or real data, of which one row in "
+            "ten is held out."
         )
     else:
-        st.markdown(
-            f"On {len(fresh):,} fresh rows that neither model has seen. First: where y fell in the "
+        essay.write(
+            f"On {len(fresh):,} rows that neither model has seen. First: where y fell in the "
             "predicted distribution, flat where a model is honest. Second: how often y fell inside "
             "an interval, on the diagonal where the interval keeps its promise."
         )

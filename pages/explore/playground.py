@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy as np
 import streamlit as st
 
 from datasets.catalogue import entry
@@ -10,8 +11,9 @@ from dgp_core.live.run import Run
 from pages.figures.boards import SMALL, Look, playground
 from pages.figures.palette import ink_for
 from pages.ui import session, stage
-from pages.ui.bar import bar, dress, state_line
+from pages.ui.bar import bar, bar_place, dress, state_line
 from pages.ui.choices import DATA, KERNELS, OFFERED
+from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
 
@@ -29,7 +31,9 @@ TRY = {
     "ridge": "watch the grid of the first layer: along which direction is it pressed together?",
     "spiral": "follow one colour through the layers: where do the arms come apart?",
     "pinwheel": "look at the middle, where the blades meet: which model doubts more?",
-    "rectangles": "wait a minute: no single pixel helps, so see which model finds the shapes.",
+    "rectangles": "wait a minute: no pixel tells by itself, and both models find the shapes. Which "
+    "is ahead at step 100, and does the other catch up?",
+    "digits": "look at what leaves layer 1: which digits lie together, and which does it confuse?",
     "drawn": "click in the deep model's picture to put down a point, and on a point to take it "
     "away. Leave a gap, or make a cliff.",
     "co2": "zoom into ten years: is the yearly breath there, or only the rise?",
@@ -192,6 +196,36 @@ def look_controls(kind: str) -> None:
         )
 
 
+BY_NUMBERS = {
+    "star": "Look at an input x*",
+    "row": "Look at a row",
+    "inducing": "Move an inducing point",
+    "point": "Put down a point, or take it away",
+}
+
+
+def by_numbers(run: Run, kind: str, mine: bool, locked: bool) -> None:
+    """What the mouse does in the pictures, for those who do not use one."""
+    data, free = run.dataset, mine and not locked
+    offered = ["row" if kind == "table" else "star"]
+    offered += ["inducing"] if free and kind != "table" else []
+    offered += ["point"] if free and data.name == "drawn" else []
+    with st.expander("Points by numbers"):
+        what = st.selectbox(
+            "Do what", offered, format_func=lambda word: BY_NUMBERS[word], key="number_what"
+        )
+        if what == "row":
+            st.number_input("Row", 1, len(data), key="number_row")
+        elif what == "inducing":
+            M = run.model.inducing_counts[0]
+            st.number_input("Inducing point", 1, M, key="number_inducing", help="From the left.")
+        inputs = () if what == "row" else zip(data.input_names, data.X.T, strict=True)
+        outputs = ((data.output_names[0], data.Y[:, 0]),) if what == "point" else ()
+        for i, (name, values) in enumerate((*inputs, *outputs)):
+            st.number_input(name, value=float(np.median(values)), format="%.4g", key=f"number_{i}")
+        st.button("Do it", on_click=session.act_by_numbers, args=(what,), key="number_do")
+
+
 def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
     """The hosts: predictions and bound above, layers and the mixture below."""
     L = run.model.layers
@@ -297,8 +331,10 @@ WORDS = {
     "they say.",
 }
 
+essay = Linker()
 session.browser()
 session.arrive()
+dress()
 with in_words("This run could not be started. Reload the page, or choose another data set."):
     run_id, mine = session.current_run()
     run, manner = session.workshop().watch(run_id), session.manner()
@@ -315,8 +351,18 @@ with in_words("This run could not be started. Reload the page, or choose another
         on_click,
     )
     if "controls" not in manner.hide:
+        st.sidebar.title("Deep GP Lab", anchor=False)
+    session.say()
+    above = bar_place() if "bar" not in manner.hide else None
+    state_line()
+    pictures(run, kind, manner.hide)
+    if "history" not in manner.hide:
+        stage.timeline()
+    session.look_first()
+    if above is not None:
+        bar(run, mine, above)
+    if "controls" not in manner.hide:
         with st.sidebar:
-            st.title("Deep GP Lab", anchor=False)
             if mine:
                 model_controls(manner.lock)
                 training_controls(manner.lock)
@@ -325,19 +371,14 @@ with in_words("This run could not be started. Reload the page, or choose another
                 st.markdown(session.choices_in_words(run_id))
                 st.caption("Whoever started this run controls it.")
             look_controls(kind)
-    session.say()
-    if "bar" not in manner.hide:
-        bar(run, mine)
-    state_line()
-    pictures(run, kind, manner.hide)
-    if "history" not in manner.hide:
-        stage.timeline()
+            by_numbers(run, kind, mine, manner.lock)
     if "words" not in manner.hide:
         name = run.dataset.name
         words, example = st.columns(2, gap="large")
-        words.markdown(WORDS[kind])
+        words.markdown(essay.linked(WORDS[kind]))
         with example:
-            st.markdown(f"**{entry(name).title}.** {entry(name).story}")
-            st.markdown(f"**Try this:** {TRY[name]}")
+            held = (entry(name).N or 0) - len(run.dataset) if choices.holds_out else 0
+            rest = f" {held:,} of its rows are held out: Mixture judges by them." if held else ""
+            essay.write(f"**{entry(name).title}.** {entry(name).story}{rest}")
+            essay.write(f"**Try this:** {TRY[name]}")
 session.keep_cookie()
-dress()

@@ -14,7 +14,10 @@ from pages.figures.prior import (
 )
 from pages.ui import session, stage
 from pages.ui.bar import dress
+from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
+
+essay = Linker()
 
 DEEPEST = 10
 SWINGS = (0.25, 0.5, 1.0, 2.0)
@@ -38,7 +41,7 @@ session.play({})
 with in_words("The prior could not be drawn. Choose another swing, or draw again."):
     ink = ink_for(st.context.theme.type)
     st.title("Before any data", anchor=False)
-    st.markdown(
+    essay.write(
         "What functions does a deep GP expect before it has seen anything? Put layer upon layer "
         "and look. If every layer has a mean of zero, each map sends many inputs to the same "
         "output, and what was lost never comes back: functions become flat, with sudden jumps. "
@@ -84,12 +87,14 @@ with in_words("The prior could not be drawn. Choose another swing, or draw again
                 f"prior_{view.mean_function}",
             )
     st.info(
-        "**Try this.** Move the depth from 1 to 10 and follow the thick function. With zero mean "
-        "it turns into steps; with a linear mean it keeps changing everywhere.",
+        essay.linked(
+            "**Try this.** Move the depth from 1 to 10 and follow the thick function. With zero "
+            "mean it turns into steps; with a linear mean it keeps changing everywhere."
+        ),
         icon=":material/touch_app:",
     )
     st.subheader("Why? Look at the slope", anchor=False)
-    st.markdown(
+    essay.write(
         "The slope of a composition is the product of its layers' slopes. With zero mean each "
         "factor is a Gaussian, often near nothing, so the logarithm of the product spreads ever "
         "wider: almost everywhere flat, and somewhere very steep."
@@ -108,7 +113,7 @@ with in_words("The prior could not be drawn. Choose another swing, or draw again
             correlation_figure(both, depth, ink), "How alike neighbours' outputs are.", "prior_corr"
         )
     st.subheader("The same with two inputs", anchor=False)
-    st.markdown(
+    essay.write(
         "A grid of two inputs, carried through the layers. With zero mean it is folded into a "
         "thread: two inputs became one. With a linear mean it stays a sheet."
     )

@@ -13,8 +13,11 @@ from pages.figures.randomness import (
 )
 from pages.ui import session, stage
 from pages.ui.bar import bar, dress, intro, state_line
+from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
+
+essay = Linker()
 
 
 def nothing(run, moment):
@@ -102,8 +105,10 @@ def measured(run_id: str, run, ink) -> None:
         figure = bound_spread_figure(view, S, B, ink, now=now)
         stage.figure(figure, "Estimates of the bound.", "noise_bound")
         st.caption(
-            "Their means agree with the bound from all rows and many samples, within their errors: "
-            "both randomnesses are unbiased."
+            essay.linked(
+                "Their means agree with the bound from all rows and many samples, within their "
+                "errors: both randomnesses are unbiased."
+            )
         )
     with right:
         st.markdown("**What is the gradient's noise due to?**")
@@ -126,8 +131,11 @@ def measured(run_id: str, run, ink) -> None:
         st.markdown("**Why one sample a row is enough**")
         stage.figure(alone_figure(alone, ink), "A row alone and among all others.", "noise_alone")
         st.caption(
-            "A row's marginals depend on its own path alone. Asked by itself or among all rows, "
-            "with the same ε, the answers are the same: so no row needs another row's samples."
+            essay.linked(
+                "A row's marginals depend on its own path alone. Asked by itself or among all "
+                "rows, with the same ε, the answers are the same: so no row needs another row's "
+                "samples."
+            )
         )
 
 
@@ -164,8 +172,10 @@ with in_words("This run could not be measured. Open the playground and start it 
     intro(
         "The two randomnesses",
         run_id,
-        "Every gradient is an estimate, twice over: of all rows from a minibatch, and of all paths "
-        "through the layers from a few. Redraw the one, and then the other: what moves?",
+        essay.linked(
+            "Every gradient is an estimate, twice over: of all rows from a minibatch, and of all "
+            "paths through the layers from a few. Redraw the one, and then the other: what moves?"
+        ),
     )
     bar(run, mine)
     state_line()

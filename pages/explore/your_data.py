@@ -17,7 +17,7 @@ from dgp_core.plan import Plan, duration, estimate_plan
 from dgp_core.recipe import UNITS
 from dgp_core.script import Upload, decisions, script
 from dgp_core.table import Prepared, TableError
-from pages.figures.boards import Look, playground
+from pages.figures import boards
 from pages.figures.collection import rows_figure
 from pages.figures.palette import ink_for
 from pages.figures.report import fit_report
@@ -39,8 +39,11 @@ from pages.figures.your_data import (
 from pages.ui import bring, desk, session, stage
 from pages.ui.bar import dress
 from pages.ui.desk import Fitted, held, memory, once, safe
+from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
+
+essay = Linker()
 
 PATIENCE = 2.0  # seconds between two looks at a trial
 MOST_SLIDERS = 30
@@ -255,9 +258,9 @@ def play(fitted: Fitted) -> bool:
     """Feeds the live pictures, as long as the main run is there."""
     if fitted.run() is None:
         return False
-    look = Look(ink=ink())
+    look = boards.Look(ink=ink())
     assert fitted.trial.main_id is not None
-    scene = Scene(fitted.trial.main_id, partial(playground, look=look), ("playground", look))
+    scene = Scene(fitted.trial.main_id, partial(boards.fit, look=look), ("fit", look))
     session.play({"fit": scene})
     return True
 
@@ -275,7 +278,7 @@ def judge_fit(fitted: Fitted) -> None:
     verdict = judge.verdict(cards)
     with st.container(key="verdict"):
         st.markdown(("" if fitted.over else "So far: ") + safe(verdict.sentence))
-    st.caption(judge.RULE)
+    st.caption(essay.linked(judge.RULE))
     with st.container(key="scores"):
         st.markdown(score_table(judge.table(cards)))
     if unit := _log_unit(fitted):
@@ -457,7 +460,7 @@ def understand(fitted: Fitted, live: bool) -> None:
                 "chance: bring more rows to be sure."
             )
     with right:
-        st.markdown("**By layer.** " + explain.RELEVANCE_MEANS)
+        essay.write("**By layer.** " + explain.RELEVANCE_MEANS)
         for one in relevances:
             alt = f"Layer {one.layer}: one over the lengthscale along each of its inputs, as bars."
             stage.figure(relevance_figure(one, ink()), alt, f"your_relevance_{one.layer}")
@@ -554,7 +557,7 @@ def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> Non
 
 def _layers(fitted: Fitted) -> None:
     L = fitted.plan.model.layers
-    st.markdown(
+    essay.write(
         "**The hidden layers** of the deep model: what enters each, and what leaves it. A layer "
         "that is off hands on what it gets."
     )
@@ -574,13 +577,14 @@ def judged(fitted: Fitted) -> str:
     return judge.verdict(cards).word if {"deep", "single"} & {card.model for card in cards} else ""
 
 
-def _which(fitted: Fitted, name: str, label: str) -> str:
-    """The deep model or the single layer; at first, the one that the verdict speaks for."""
+def _which(fitted: Fitted, name: str, label: str, more: tuple[str, ...] = ()) -> str:
+    """Which model; at first, the one that the verdict speaks for, if it is offered."""
     word = judged(fitted)
-    if fitted.plan.model.layers == 1 or not word:
+    options = ["deep", "single"][: 1 if fitted.plan.model.layers == 1 else 2] + list(more)
+    if len(options) == 1 or not word:
         return "deep"
-    first = "deep" if word in ("deep", "too_few") else "single"
-    options = ["deep", "single"]
+    first = "deep" if word in ("deep", "too_few") or options[1] != "single" else "single"
+    first = word if word in more else first
     chosen = st.segmented_control(
         label,
         options,
@@ -607,22 +611,19 @@ def use(fitted: Fitted | None) -> None:
         )
     if source == "fit":
         assert fitted is not None
-        which = _which(fitted, "used", "Which model?")
+        which = _which(fitted, "used", "Which model?", ("linear",))
         record = fitted.archive("rival" if which == "single" else "deep")
         if record is None:
             st.markdown(_no_model(fitted, "use it as it stands"))
             return
-        if judged(fitted) == "linear":
-            st.info(
-                "The verdict is for the straight line, and what follows are GPs, which do no "
-                "better here. A straight line needs no file of ours: any spreadsheet fits one, and "
-                "so does the script below, under the name “linear”.",
-                icon=":material/straighten:",
-            )
     else:
         assert kept.opened is not None
         which, record = "deep", kept.opened[1]
         fitted = None
+    if which == "linear":
+        assert fitted is not None
+        use_line(fitted, record)
+        return
     L, taken = record.model.layers, record.progress.steps
     rows = (
         ""
@@ -637,13 +638,34 @@ def use(fitted: Fitted | None) -> None:
         f"**{safe(', '.join(record.output_names))}** from {len(record.input_names)} inputs, in "
         f"{taken:,} steps{rows}."
     )
-    outcome = once("outcome", record, lambda: Outcome(record))
+    predict(record, once("outcome", record, lambda: Outcome(record)))
+    take_home(fitted, record, which)
+
+
+def use_line(fitted: Fitted, record: Archive) -> None:
+    """Predictions of the straight line; its script is that of the fit, which has it too."""
+    data = fitted.prepared.dataset
+    rows = fitted.trial.train_rows
+    st.markdown(
+        f"The straight line through {len(rows):,} of {len(data):,} rows: what any spreadsheet "
+        f"would fit to **{safe(', '.join(data.output_names))}**. It has no model file; the script "
+        "fits it too, under the name “linear”."
+    )
+    places, made = judge.sample_places(rows, judge.LINEAR_ROWS), fitted.prepared.recipe
+    outcome = once("line", fitted, lambda: Outcome.of_line(made, data.take(places)))
+    predict(record, outcome, has_file=False)
+    st.subheader("Take it home", anchor=False)
+    with st.container(horizontal=True, key="downloads"):
+        script_and_report(fitted, record)
+
+
+def predict(record: Archive, outcome: Outcome, has_file: bool = True) -> None:
+    """By controls, and for a file."""
     by_hand, by_file = st.columns(2, gap="large")
     with by_hand:
         predict_values(record, outcome)
     with by_file:
-        predict_file(record, outcome)
-    take_home(fitted, record, which)
+        predict_file(outcome, has_file)
 
 
 def predict_values(record: Archive, outcome: Outcome) -> None:
@@ -722,10 +744,11 @@ def _value(group, column, scaler) -> float:
 def second_uploaded() -> None:
     if (file := desk.new_file("your_second")) is not None:
         desk.read_second(file, file.name)
+        desk.let_go(file)
 
 
-def predict_file(record: Archive, outcome: Outcome) -> None:
-    """Every row of a second file."""
+def predict_file(outcome: Outcome, has_file: bool = True) -> None:
+    """Every row of a second file; a model that `has_file` can be asked in a terminal too."""
     st.subheader("Predict a file", anchor=False)
     needed = [column.column for column in outcome.recipe.inputs_from]
     listed = ", ".join(safe(name) for name in needed[:12])
@@ -742,17 +765,19 @@ def predict_file(record: Archive, outcome: Outcome) -> None:
         return
     table = kept.second
     if table.rows * len(table.cells) > desk.MOST_PREDICTED_CELLS:
+        way = "With the model's file, which is below, a terminal does it:"
         st.info(
             f"{table.rows:,} rows of {len(table.cells)} columns are more than this page writes. "
-            "With the model's file, which is below, a terminal does it:",
+            + (way if has_file else "Bring them in several files."),
             icon=":material/terminal:",
         )
-        st.code(desk.predict_command(table), language="bash")
+        if has_file:
+            st.code(desk.predict_command(table), language="bash")
         return
     try:
         with st.spinner(f"{table.rows:,} rows are predicted …", show_time=True):
             content = once(
-                "predictions", (record, table), lambda: desk.predictions_csv(outcome, table)
+                "predictions", (outcome, table), lambda: desk.predictions_csv(outcome, table)
             )
     except TableError as error:
         st.error(safe(error), icon=":material/error:")
@@ -787,29 +812,33 @@ def take_home(fitted: Fitted | None, record: Archive, which: str) -> None:
             key="download_model",
             on_click="ignore",
         )
-        if fitted is None:
-            return
-        code = _script(fitted, record)
+        if fitted is not None:
+            script_and_report(fitted, record)
+
+
+def script_and_report(fitted: Fitted, record: Archive) -> None:
+    """What tells of the whole fit, whichever of its models is used."""
+    code = _script(fitted, record)
+    st.download_button(
+        "Python script",
+        code,
+        file_name="fit.py",
+        mime="text/x-python",
+        icon=":material/code:",
+        key="download_script",
+        on_click="ignore",
+    )
+    cards = fitted.scored()
+    if {"deep", "single"} & {card.model for card in cards}:
         st.download_button(
-            "Python script",
-            code,
-            file_name="fit.py",
-            mime="text/x-python",
-            icon=":material/code:",
-            key="download_script",
+            "Report (HTML)",
+            partial(_report, fitted, record, code, dict(memory().made)),
+            file_name="report.html",
+            mime="text/html",
+            icon=":material/description:",
+            key="download_report",
             on_click="ignore",
         )
-        cards = fitted.scored()
-        if {"deep", "single"} & {card.model for card in cards}:
-            st.download_button(
-                "Report (HTML)",
-                partial(_report, fitted, record, code, dict(memory().made)),
-                file_name="report.html",
-                mime="text/html",
-                icon=":material/description:",
-                key="download_report",
-                on_click="ignore",
-            )
 
 
 def _script(fitted: Fitted, record: Archive) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from datasets.starts import film_of
 from dgp_core.data import Dataset
 from dgp_core.live.layer_depth import layer_history, layers_in_depth
 from dgp_core.live.mixture_view import Measure, along, calibration, mixture_at
@@ -16,6 +17,7 @@ from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views import View1D, View2D, ViewMany, view
 from pages.figures.layers import What, history_figure, passage_figure
 from pages.figures.layers import map_figure as layer_map
+from pages.figures.marks import saying
 from pages.figures.mixture import (
     cdf_figure,
     coverage_figure,
@@ -26,11 +28,12 @@ from pages.figures.mixture import (
     split_words,
     variance_figure,
 )
-from pages.figures.palette import Ink
+from pages.figures.palette import Ink, ink_for
 from pages.figures.plane import (
     map_figure,
     plane_data_figure,
     plane_legend,
+    recorded_map,
     star_mark,
     warp_figure,
 )
@@ -53,8 +56,10 @@ from pages.figures.table import (
 )
 
 Elements = dict[str, dict]
+Trace = tuple[np.ndarray, np.ndarray]
+"""A bound's parts at every step: fit and KL."""
 NOTHING = np.zeros(0), np.zeros((0, 1))
-NO_MIXTURE = "The mixture is shown once the run has begun."
+NO_MIXTURE = "The mixture is shown as soon as it is worked out."
 MOST_STAR = 60
 """Inputs of a place that a person may choose."""
 SMALL = 196
@@ -79,17 +84,21 @@ def playground(run: Run, moment: Any, look: Look) -> Elements:
     if moment is None:
         return _before(run, look)
     seen = view(run, moment, look.noise) if isinstance(moment, Snapshot) else moment
-    record = run.record() if isinstance(moment, Snapshot) else (NOTHING, NOTHING)
     elements = {
-        "bound": _picture(
-            bound_figure(*record, look.ink), "The bounds of both models over the steps.", look.ink
-        ),
+        "bound": _bound(run, moment, look.ink),
         "bound_words": {"text": bound_words(seen)},
         "mixture_words": {"text": NO_MIXTURE},
         **_kinds(seen)(run, seen, look),
     }
     if isinstance(moment, Snapshot):
         elements |= mixture(run, moment, look)
+    elements |= _layer_words(seen)
+    return _kept(elements, run.dataset.name)
+
+
+def _layer_words(seen: Any) -> Elements:
+    """Each layer's title and meter."""
+    elements: Elements = {}
     for l, layer in enumerate(seen.layers):
         last = l == len(seen.layers) - 1
         kl = f", KL {layer.kl:,.1f} nats" if np.isfinite(layer.kl) else ""
@@ -98,7 +107,56 @@ def playground(run: Run, moment: Any, look: Look) -> Elements:
             "value": float(np.clip(layer.departure, 0, 1)),
             "text": meter_words(layer.departure, last),
         }
-    return _kept(elements, run.dataset.name)
+    return elements
+
+
+def opening(
+    run: Run, moment: Any, dark: bool, bands: bool, noise: bool, star: tuple[float, ...]
+) -> Elements:
+    """Both models' predictions in a moment of a film, and nothing else of the playground."""
+    look = Look(ink_for("dark" if dark else "light"), bands, noise, star)
+    painted = _kinds(moment)(run, moment, look)
+    pictures = {name: painted[name] for name in ("deep", "rival")}
+    if isinstance(moment, View2D) and len(moment.classes) == 2 and noise:  # there before Plotly is
+        for name, picture in pictures.items():
+            picture["figure"] = recorded_map(moment, getattr(moment, name), look.ink)
+    return pictures
+
+
+def fit(run: Run, moment: Any, look: Look) -> Elements:
+    """Both models' predictions, the bound and the layers, and nothing that a page without the rest
+    would have to wait for."""
+    if not isinstance(moment, Snapshot):
+        return _before(run, look)
+    seen = view(run, moment, look.noise)
+    elements = {"bound": _bound(run, moment, look.ink), **_kinds(seen)(run, seen, look)}
+    shown = {name: elements[name] for name in ("deep", "rival", "bound", "legend")}
+    shown |= {name: part for name, part in elements.items() if name.startswith("layer_")}
+    return _kept(shown | _layer_words(seen), run.dataset.name)
+
+
+def _bound(run: Run, moment: Any, ink: Ink) -> dict:
+    deep, rival, steps = record_of(run, moment)
+    figure = bound_figure(deep, rival, ink, steps=steps)
+    return _picture(figure, "The bounds of both models over the steps.", ink)
+
+
+def record_of(run: Run, moment: Any) -> tuple[Trace, Trace, np.ndarray | None]:
+    """Both models' records so far; of a film's moments only, with their steps, while one plays."""
+    if isinstance(moment, Snapshot):
+        return *run.record(), None
+    past = [
+        seen
+        for seen in film_of(run.dataset, run.model)
+        if seen.step <= moment.step and np.isfinite(seen.deep.bound)
+    ]
+    if not past:
+        return NOTHING, NOTHING, None
+    deep, rival = (
+        (np.array([panel.fit for panel in panels]), np.array([panel.kl for panel in panels]))
+        for panels in ([seen.deep for seen in past], [seen.rival for seen in past])
+    )
+    return deep, rival, np.array([float(seen.step) for seen in past])
 
 
 def _kinds(seen):
@@ -204,7 +262,10 @@ BARS = "Blue, the deep model and how far its sample paths differ; hatched, the s
 def layers(run: Run, moment: Any, ink: Ink, chosen: int, enters: int, leaves: int) -> Elements:
     """One layer in depth, and what all of them have become over time."""
     if not isinstance(moment, Snapshot):
-        return {"layer_words": {"text": "The layers are shown once the run has begun."}}
+        waiting = _waiting({"map": 320, "passage": 320, **dict.fromkeys(HISTORY, 240)}, ink)
+        return waiting | {
+            "layer_words": {"text": "The layers are shown as soon as they are worked out."}
+        }
     depths = layers_in_depth(run, moment)
     layer = depths[min(chosen, len(depths) - 1)]
     d, p = min(enters, len(layer.names_in) - 1), min(leaves, len(layer.names_out) - 1)
@@ -242,7 +303,8 @@ HISTORY: dict[What, str] = {
 def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
     """The mixture at x*, its parts, and where along the inputs the two models disagree."""
     if not isinstance(moment, Snapshot):
-        return {"mixture_title": {"text": NO_MIXTURE}}
+        heights = {"mixture": 360, "cdf": 360, "split": 170, "differ": 260, "varies": 260}
+        return _waiting(heights, look.ink) | {"mixture_title": {"text": NO_MIXTURE}}
     ink, x = look.ink, star_row(run, look.star)
     seen = mixture_at(run, moment, x, look.noise)
     all_along = along(run, moment, look.noise)
@@ -280,7 +342,7 @@ def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
 def honesty(run: Run, moment: Any, held_out: Dataset, ink: Ink) -> Elements:
     """PIT and coverage of both models on rows that they have not seen."""
     if not isinstance(moment, Snapshot):
-        return {}
+        return _waiting({"pit": 260, "coverage": 260}, ink)
     check = calibration(run, moment, held_out)
     return _kept(
         {
@@ -289,6 +351,14 @@ def honesty(run: Run, moment: Any, held_out: Dataset, ink: Ink) -> Elements:
         },
         run.dataset.name,
     )
+
+
+def _waiting(heights: dict[str, int], ink: Ink) -> Elements:
+    """Pictures that need the run itself, while its film plays or there is nothing yet."""
+    words = "Shown as soon as it is worked out."
+    return {
+        name: _picture(saying(words, ink, height), words, ink) for name, height in heights.items()
+    }
 
 
 def _place(run: Run, x: np.ndarray) -> str:
@@ -334,7 +404,9 @@ def most_apart(run: Run, moment: Snapshot, noise: bool, measure: Measure) -> np.
 
 def star_row(run: Run, star: tuple[float, ...]) -> np.ndarray:
     """The inputs at which the mixture is shown: those that were chosen, else the data's middle."""
-    x = run.gallery.get("median", lambda: np.median(run.dataset.X, 0)).copy()
+    # Column by column: a median needs a copy of what it is of.
+    medians = run.gallery.get("median", lambda: np.array([np.median(x) for x in run.dataset.X.T]))
+    x = medians.copy()
     if len(star) <= len(x):
         x[: len(star)] = star
     return x
@@ -349,12 +421,14 @@ def star_words(run: Run, x: np.ndarray, chosen: bool = True) -> str:
 def _before(run: Run, look: Look) -> Elements:
     """The data alone, until the start values are there."""
     data, ink = run.dataset, look.ink
-    X, y = data.X[:, run.scaler.kept], data.Y[:, 0]
-    names = [n for n, kept in zip(data.input_names, run.scaler.kept, strict=True) if kept]
-    if X.shape[1] == 1:
-        figure = data_figure(X[:, 0], y, names[0], data.output_names[0], ink, classes=data.classes)
-    elif X.shape[1] == 2:
-        figure = plane_data_figure(X, y, tuple(names), data.output_names[0], data.classes, ink)
+    y, places = data.Y[:, 0], np.flatnonzero(run.scaler.kept)
+    names = tuple(data.input_names[d] for d in places)
+    if len(places) == 1:
+        x = data.X[:, places[0]]
+        figure = data_figure(x, y, names[0], data.output_names[0], ink, classes=data.classes)
+    elif len(places) == 2:
+        X = data.X[:, places]
+        figure = plane_data_figure(X, y, names, data.output_names[0], data.classes, ink)
     else:
         figure = outcome_figure(y, data.output_names[0], data.classes, ink)
     alt = "The data, before any model has seen them."

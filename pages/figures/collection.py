@@ -97,10 +97,13 @@ def _spread(dataset: Dataset, ink: Ink) -> go.Figure:
 
 
 def _pictures(dataset: Dataset, image: tuple[int, int]) -> go.Figure:
-    """The first pictures of the set in two rows, light on dark."""
+    """Pictures of every class in two rows, light on dark, with a gap between them."""
     height, width = image
-    rows = np.linspace(0, len(dataset) - 1, PICTURES).astype(int)
+    rows = np.argsort(dataset.Y[:, 0], kind="stable")
+    rows = rows[np.linspace(0, len(rows) - 1, PICTURES).astype(int)]
     shots = dataset.X[rows].reshape(2, PICTURES // 2, height, width)
+    gap = ((0, 0), (0, 0), (0, 1), (0, 1))
+    shots = np.pad(shots, gap, constant_values=np.nan)
     sheet = np.concatenate([np.concatenate(list(line), 1) for line in shots], 0)
     figure = go.Figure(go.Heatmap(z=sheet, colorscale="Greys", reversescale=True, showscale=False))
     figure.update_yaxes(autorange="reversed", scaleanchor="x", visible=False)

@@ -15,6 +15,7 @@ from pages.figures.marks import (
     labelled_axis,
     line,
     lines,
+    saying,
     triangle,
     typed,
 )
@@ -204,22 +205,11 @@ def without_figure(
 ) -> dict:
     """The whole model's prediction, and what is left of it without one inner layer."""
     part = removal.without[index]
+    if removal.x is None or removal.mean is None or part.mean is None:
+        return saying("This picture needs one input<br>and no more than two classes.", ink, height)
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, plain(removal.x_name))
     layout["yaxis"] = labelled_axis(ink, plain(removal.y_name))
-    if removal.x is None or removal.mean is None or part.mean is None:
-        layout["annotations"] = [
-            {
-                "text": "This picture needs one input<br>and no more than two classes.",
-                "showarrow": False,
-                "xref": "paper",
-                "yref": "paper",
-                "x": 0.5,
-                "y": 0.5,
-            }
-        ]
-        layout["xaxis"]["visible"] = layout["yaxis"]["visible"] = False
-        return {"data": [], "layout": layout}
     x = removal.x
     layout["xaxis"]["range"] = [float(x[0]), float(x[-1])]
     traces = []

@@ -16,8 +16,18 @@ from dgp_core.by_hand import (
 )
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views import View1D, View2D, ViewMany, view_1d
-from pages.figures.boards import bound_words, meter_words
-from pages.figures.marks import band, base_layout, dots, labelled_axis, line, lines, triangle, typed
+from pages.figures.boards import NOTHING, bound_words, meter_words, record_of
+from pages.figures.marks import (
+    band,
+    base_layout,
+    dots,
+    labelled_axis,
+    line,
+    lines,
+    saying,
+    triangle,
+    typed,
+)
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 from pages.figures.playground import (
     _thinned,
@@ -30,7 +40,6 @@ from pages.figures.playground import (
 
 TITLED = {"l": 8, "r": 6, "t": 26, "b": 8}
 """Margins with room for a line of words above the picture."""
-NOTHING = np.zeros(0), np.zeros((0, 1))
 KL_COLOURS = (SINGLE, "#CC79A7", "#E69F00", DRAW, INDUCING)
 """Of the KL of each layer, from the first."""
 
@@ -348,20 +357,21 @@ def sum_figure(parts: BoundByHand, ink: Ink, height: int = 320) -> dict:
     return {"data": [bars], "layout": layout}
 
 
-def parts_figure(record: tuple[np.ndarray, np.ndarray], ink: Ink, height: int = 300) -> dict:
+def parts_figure(
+    record: tuple[np.ndarray, np.ndarray],
+    ink: Ink,
+    height: int = 300,
+    steps: np.ndarray | None = None,
+) -> dict:
     """The fit, what each layer's KL takes off it, and what is left: the bound, over the steps."""
     fit, kl = record
+    if not len(fit):
+        return saying("The curves begin with the first step.", ink, height)
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", nticks=6)
     layout["yaxis"] = labelled_axis(ink, "nats")
     layout["legend"] |= {"font": {"size": 11}}
-    if not len(fit):
-        words = {"text": "The curves begin with the first step.", "showarrow": False}
-        layout["annotations"] = [words | {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}]
-        for axis in ("xaxis", "yaxis"):
-            layout[axis]["visible"] = False
-        return {"data": [], "layout": layout}
-    step, parts = _thinned(np.column_stack([fit, kl]))
+    step, parts = _thinned(np.column_stack([fit, kl]), steps)
     levels = parts[:, :1] - np.cumsum(np.column_stack([np.zeros(len(step)), parts[:, 1:]]), 1)
     traces = []
     for l in range(kl.shape[1]):
@@ -392,12 +402,11 @@ def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
     if moment is None:
         return _before(run, ink)
     seen: View1D = view_1d(run, moment) if isinstance(moment, Snapshot) else moment
-    deep, rival = run.record() if isinstance(moment, Snapshot) else (NOTHING, NOTHING)
+    deep, rival, steps = record_of(run, moment)
+    both, parts = bound_figure(deep, rival, ink, steps=steps), parts_figure(deep, ink, steps=steps)
     elements = {
-        "bound": _picture(bound_figure(deep, rival, ink), "The bound over the steps.", ink),
-        "parts": _picture(
-            parts_figure(deep, ink), "The deep model's fit, KL a layer, and bound.", ink
-        ),
+        "bound": _picture(both, "The bound over the steps.", ink),
+        "parts": _picture(parts, "The deep model's fit, KL a layer, and bound.", ink),
         "bound_words": {"text": bound_words(seen)},
     }
     for name, panel, words in (

@@ -10,17 +10,25 @@ from dgp_core.live.paths import even_normals
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views import View2D, ViewMany, WarpPanel, view
 from dgp_core.mixture import Mixture
+from dgp_core.plain import plain
 from dgp_core.references import LinearRegression
 from pages.figures.boards import Elements, Look, playground, star_row
+from pages.figures.classes import colour
 from pages.figures.lessons_a import layers_words
-from pages.figures.marks import band, base_layout, labelled_axis, line, lines, typed
+from pages.figures.marks import band, base_layout, frame, labelled_axis, line, lines, typed
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
+from pages.figures.plane import plane_legend, recorded_map
 
 PATHS = 40
 """Sample paths of the layer that is bent by hand."""
 
 OWN_NOISE = 0.12
 """Deviation that the layer by hand adds to each path."""
+
+COMPONENTS = ("first principal component", "second principal component")
+
+FAINT = "#F0E442"
+"""Yellow, which a letter cannot have on white."""
 
 MODELS = {"linear": "Linear", "sgp": "One layer", "dgp2": "Two layers", "dgp3": "Three layers"}
 """By the benchmark's names, from the simplest."""
@@ -67,36 +75,90 @@ def with_cut(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Eleme
     """These elements, and how well a straight cut parts the classes before and after layer 1."""
     elements = chosen(run, moment, look, names)
     words = "How well a straight cut parts the classes is known once the run has begun."
-    if isinstance(moment, Snapshot):
-        seen = view(run, moment)
+    seen = view(run, moment) if isinstance(moment, Snapshot) else moment
+    if seen is not None:
         assert isinstance(seen, View2D)
         words = cut_words(seen, seen.layers[0])
+        if seen is moment:
+            for name, panel in (("deep", seen.deep), ("rival", seen.rival)):
+                elements[name]["figure"] = recorded_map(seen, panel, look.ink)
+            elements["legend"] = {"html": plane_legend(seen, look.ink, recorded=True)}
     return elements | {"cut_words": {"text": words}}
 
 
 def with_nearest(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
-    """These elements, and how well classes lie together before and after layer 1."""
+    """These elements, the classes before and after layer 1, and how well they lie together."""
     elements = chosen(run, moment, look, names)
     words = "How well the classes lie together is known once the run has begun."
-    if isinstance(moment, Snapshot):
-        before, after = lie_together(run, moment)
-        words = (
-            f"In this plane, **{after:.0%}** of the rows lie nearest to the centre of their own "
-            f"class; in the same plane of the raw pixels, {before:.0%}."
-        )
+    seen = view(run, moment) if isinstance(moment, Snapshot) else moment
+    if seen is None:
+        return elements | {"nearest_words": {"text": words}}
+    assert isinstance(seen, ViewMany)
+    layer = seen.layers[0]
+    for name, points, axes, where in (
+        ("before", plane_of_inputs(run, seen), COMPONENTS, "by their pixels"),
+        ("after", layer.points, layer.names, "as they leave layer 1"),
+    ):
+        figure = classes_figure(points, seen.observed, seen.classes, axes, look.ink)
+        alt = f"The rows {where}, each as the number of its class, at step {seen.step}."
+        elements[name] = {"figure": figure, "alt": alt, "paper": look.ink.paper}
+    before, after = lie_together(run, seen)
+    words = (
+        f"Nearest to the centre of their own class are **{before:.0%}** of the rows by their "
+        f"pixels, and **{after:.0%}** as they leave layer 1."
+    )
     return elements | {"nearest_words": {"text": words}}
 
 
-def lie_together(run: Run, moment: Snapshot) -> tuple[float, float]:
-    """The shares of rows nearest to their own class's centre, by two principal components: of the
-    inputs, and of what leaves layer 1."""
-    seen = view(run, moment)
-    assert isinstance(seen, ViewMany)
-    X = run.scaler.inputs(run.dataset.X[seen.rows])
-    X = X - X.mean(0)
-    pixels = X @ np.linalg.svd(X, full_matrices=False)[2][:2].T
+def plane_of_inputs(run: Run, seen: ViewMany) -> np.ndarray:
+    """The rows shown by the first two principal components of their inputs (R, 2)."""
+
+    def project() -> np.ndarray:
+        X = run.scaler.inputs(run.dataset.X[seen.rows])
+        X = X - X.mean(0)
+        return X @ np.linalg.svd(X, full_matrices=False)[2][:2].T
+
+    return run.gallery.get("plane of inputs", project)
+
+
+def lie_together(run: Run, seen: ViewMany) -> tuple[float, float]:
+    """The shares of rows nearest to their own class's centre: by the first two principal
+    components of the inputs, and as they leave layer 1."""
     codes = seen.observed.astype(int)
-    return nearest_centre(pixels, codes), nearest_centre(seen.layers[0].points, codes)
+    planes = plane_of_inputs(run, seen), seen.layers[0].points
+    return nearest_centre(planes[0], codes), nearest_centre(planes[1], codes)
+
+
+def classes_figure(
+    points: np.ndarray,
+    codes: np.ndarray,
+    classes: tuple[str, ...],
+    names: tuple[str, str],
+    ink: Ink,
+    height: int = 320,
+) -> dict:
+    """Points (R, 2), each drawn as the number of its class and in its colour."""
+    layout = base_layout(ink, height) | {"showlegend": False}
+    layout["xaxis"] = labelled_axis(ink, plain(names[0]))
+    layout["yaxis"] = labelled_axis(ink, plain(names[1]))
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "text",
+            "name": name,
+            "x": typed(points[codes == code, 0]),
+            "y": typed(points[codes == code, 1]),
+            "text": f"{code}",
+            "textfont": {
+                "color": ink.text if colour(code) == FAINT else colour(code),
+                "size": 13,
+                "weight": 700,
+            },
+            "hovertemplate": name + "<extra></extra>",
+        }
+        for code, name in enumerate(classes)
+    ]
+    return {"data": traces, "layout": layout}
 
 
 def nearest_centre(points: np.ndarray, codes: np.ndarray) -> float:
@@ -172,8 +234,6 @@ def bent_figure(
         ink, "h, what leaves the first layer", range=[-2.2, 2.2], domain=[0, 0.6]
     )
     layout["yaxis"] = labelled_axis(ink, "y", range=[-1.75, 1.75])
-    layout["xaxis2"] = labelled_axis(ink, "density of y", domain=[0.66, 1], rangemode="tozero")
-    layout["yaxis2"] = labelled_axis(ink, "", matches="y", anchor="x2", showticklabels=False)
     h = np.linspace(-2.2, 2.2, 241)
     y = np.linspace(-1.75, 1.75, 281)
     mixture = bent_mixture(middle, deviation, steepness)
@@ -182,6 +242,11 @@ def bent_figure(
     density = np.exp(mixture.log_density(y[:, None])).ravel()
     mean, variance = mixture.mean.item(), mixture.variance.item()
     summary = np.exp(-0.5 * (y - mean) ** 2 / variance) / np.sqrt(2 * np.pi * variance)
+    most = 1.05 * float(max(density.max(), summary.max()))
+    layout["xaxis2"] = labelled_axis(ink, "density of y", range=[0, most], domain=[0.66, 1])
+    layout["yaxis2"] = labelled_axis(
+        ink, "", range=[-1.75, 1.75], matches="y", anchor="x2", showticklabels=False
+    )
     floor = np.full_like(h, -1.75)
     right = {"xaxis": "x2", "yaxis": "y2"}
     traces = [
@@ -263,8 +328,12 @@ def depth_figure(
 ) -> dict:
     """Held-out log-likelihood by model on one set: a dot a split, their mean, the paper's."""
     layout = base_layout(ink, height)
-    seen = [model for model in MODELS if model in summary(rows, name, "loglik")]
-    layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood (nats a row)")
+    means = summary(rows, name, "loglik")
+    seen = list(means)
+    own = [(row["loglik"], seen.index(row["model"])) for row in rows if row["set"] == name]
+    paper = [(value, seen.index(m)) for m, value in printed.items() if value is not None]
+    reach = frame(np.array([x for x, _ in own + paper]), 0.06)
+    layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood (nats a row)", range=reach)
     layout["yaxis"] = labelled_axis(
         ink,
         "",
@@ -272,30 +341,55 @@ def depth_figure(
         ticktext=[MODELS[model] for model in seen],
         range=[len(seen) - 0.4, -0.6],
     )
-    own = [(row["loglik"], seen.index(row["model"])) for row in rows if row["set"] == name]
-    means = summary(rows, name, "loglik")
-    paper = [(value, seen.index(m)) for m, value in printed.items() if value is not None]
-    traces = [
-        _marks(
-            [x for x, _ in own], [y for _, y in own], "one split", tint(DEEP, 0.45), "circle", 7
+    bars = [(means[model][0], y, end) for y, model in enumerate(seen) for end in (-0.3, 0.3, None)]
+    mean = {
+        **line(
+            typed(np.array([x for x, _, _ in bars])),
+            typed(np.array([np.nan if end is None else y + end for _, y, end in bars])),
         ),
-        _marks([means[m][0] for m in seen], list(range(len(seen))), "mean", DEEP, "line-ns", 16),
+        "name": "mean",
+        "line": {"width": 3, "color": DEEP},
+        "hovertemplate": "mean %{x:.3f}<extra></extra>",
+    }
+    traces = [
+        _marks(own, "one split", {"color": tint(DEEP, 0.45), "size": 7}),
+        mean,
         _marks(
-            [x for x, _ in paper], [y for _, y in paper], "the paper", SINGLE, "diamond-open", 12
+            paper,
+            "the paper",
+            {
+                "color": ink.paper,
+                "symbol": "diamond",
+                "size": 10,
+                "line": {"width": 2, "color": SINGLE},
+            },
         ),
     ]
-    traces[1]["marker"]["line"] = {"width": 3, "color": DEEP}
-    traces[2]["marker"]["line"] = {"width": 2, "color": SINGLE}
     return {"data": traces, "layout": layout}
 
 
-def _marks(x: list, y: list, name: str, colour: str, symbol: str, size: int) -> dict:
+def _marks(places: list[tuple[float, int]], name: str, marker: dict) -> dict:
     return {
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": x,
-        "y": y,
-        "marker": {"color": colour, "symbol": symbol, "size": size},
+        "x": [x for x, _ in places],
+        "y": [y for _, y in places],
+        "marker": marker,
         "hovertemplate": name + " %{x:.3f}<extra></extra>",
     }
+
+
+def against_one_layer(rows: Sequence[dict], name: str) -> dict[str, tuple[float, int]]:
+    """What two and three layers gain on one, in nats a row, over so many splits that both have."""
+    found = {}
+    scores = {(r["model"], r["split"]): r["loglik"] for r in rows if r["set"] == name}
+    for model in ("dgp2", "dgp3"):
+        gains = [
+            value - scores["sgp", split]
+            for (own, split), value in scores.items()
+            if own == model and ("sgp", split) in scores
+        ]
+        if gains:
+            found[model] = (float(np.mean(gains)), len(gains))
+    return found

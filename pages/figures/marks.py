@@ -90,6 +90,14 @@ def base_layout(ink: Ink, height: int) -> dict:
     }
 
 
+def saying(text: str, ink: Ink, height: int) -> dict:
+    """A picture that has nothing to show says why."""
+    words = {"text": text, "showarrow": False, "font": {"size": 13}}
+    place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    layout = base_layout(ink, height) | {"annotations": [words | place]}
+    return {"data": [], "layout": layout | {a: {"visible": False} for a in ("xaxis", "yaxis")}}
+
+
 def labelled_axis(ink: Ink, title: str, **more) -> dict:
     return {
         "title": {"text": title, "font": {"size": 13}, "standoff": 6},

@@ -12,7 +12,7 @@ from dgp_core.live.mixture_view import (
     VarianceSplit,
 )
 from dgp_core.plain import plain
-from pages.figures.marks import band, base_layout, frame, labelled_axis, line, steady, typed
+from pages.figures.marks import band, base_layout, frame, labelled_axis, line, saying, steady, typed
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.table import MODELS
 
@@ -76,12 +76,12 @@ def _round_factor(most: float) -> int:
 
 def cdf_figure(view: MixtureView, ink: Ink, height: int = 280) -> dict:
     """The share of the mixture below each y, beside its Gaussian summary's and the rival's."""
+    if view.deep.cdf is None:
+        return saying("Classes have no order,<br>so nothing lies below another.", ink, height)
     layout = base_layout(ink, height)
     y = plain(view.y_name)
     layout["xaxis"] = labelled_axis(ink, _value_title(view, y), range=_stretch(view))
     layout["yaxis"] = labelled_axis(ink, "probability of less or equal", range=[-0.02, 1.02])
-    if view.deep.cdf is None:
-        return _words(layout, "Classes have no order,<br>so nothing lies below another.")
     traces = _pair(view, "cdf", y)
     if view.deep.summary_cdf is not None:
         traces.append(
@@ -424,15 +424,6 @@ def _row_words(along: Along, order: np.ndarray) -> list[str]:
         + more
         for i in order
     ]
-
-
-def _words(layout: dict, text: str) -> dict:
-    """A picture that has nothing to show says why."""
-    words = {"text": text, "showarrow": False, "font": {"size": 13}}
-    layout["annotations"] = [words | {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}]
-    for axis in ("xaxis", "yaxis"):
-        layout[axis]["visible"] = False
-    return {"data": [], "layout": layout}
 
 
 def split_words(split: VarianceSplit) -> str:

@@ -52,6 +52,55 @@ def map_figure(
     return {"data": [*surface, *data, inducing], "layout": layout}
 
 
+def recorded_map(view: View2D, panel: PlanePanel, ink: Ink, height: int = 285) -> dict:
+    """The probability of the second of two classes as shade, dotted where it is one half.
+
+    It has no contours, so that it is there before the charts' script is.
+    """
+    figure = map_figure(view, panel, True, False, ink, height)
+    surface = figure["data"][0]
+    x, y = _half_way(view.a, view.b, panel.value)
+    ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
+    shade = {
+        "type": "heatmap",
+        "name": surface["name"],
+        "x": surface["x"],
+        "y": surface["y"],
+        "z": typed(np.round(255 * np.clip(panel.value, 0, 1)), "u1"),
+        "zmin": 0,
+        "zmax": 255,
+        "zsmooth": "best",
+        "colorscale": surface["colorscale"],
+        "colorbar": {
+            **surface["colorbar"],
+            "tickvals": [255 * at for at in ticks],
+            "ticktext": [f"{at:g}" for at in ticks],
+        },
+        "hoverinfo": "skip",
+    }
+    border = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "one half",
+        "x": typed(x),
+        "y": typed(y),
+        "marker": {"color": tint(ink.text, 0.7), "size": 2},
+        "hoverinfo": "skip",
+    }
+    return {**figure, "data": [shade, border, *figure["data"][1:]]}
+
+
+def _half_way(a: np.ndarray, b: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where p (B, A) passes one half between neighbours of the grid, across and up."""
+    d = p - 0.5
+    i, j = np.nonzero(d[:, :-1] * d[:, 1:] < 0)
+    t = d[i, j] / (d[i, j] - d[i, j + 1])
+    k, l = np.nonzero(d[:-1] * d[1:] < 0)
+    u = d[k, l] / (d[k, l] - d[k + 1, l])
+    x = np.concatenate([a[j] + t * (a[j + 1] - a[j]), a[l]])
+    return x, np.concatenate([b[i], b[k] + u * (b[k + 1] - b[k])])
+
+
 def plane_data_figure(
     X: np.ndarray,
     y: np.ndarray,
@@ -98,12 +147,19 @@ def warp_figure(view: View2D, layer: WarpPanel, ink: Ink, height: int = 190) -> 
     return {"data": traces, "layout": layout}
 
 
-def plane_legend(view: View2D, ink: Ink) -> str:
+def plane_legend(view: View2D, ink: Ink, recorded: bool = False) -> str:
     """What the marks of the maps and of the grids mean, as HTML."""
     gradient = f"linear-gradient(90deg,{','.join(SCALE)})"
+    lines = (
+        [key(stroke(ink.text, 2, "dotted"), "a probability of one half")]
+        if recorded
+        else [
+            key(stroke(ink.text, 1.5), "contours, deep"),
+            key(stroke(ink.text, 1.5, "dashed"), "contours, single layer"),
+        ]
+    )
     keys = [
-        key(stroke(ink.text, 1.5), "contours, deep"),
-        key(stroke(ink.text, 1.5, "dashed"), "contours, single layer"),
+        *lines,
         *data_keys(view.classes, ink),
         key(f"color:{INDUCING}", "inducing points", "▲"),
     ]

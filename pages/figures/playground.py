@@ -18,6 +18,7 @@ from pages.figures.marks import (
     labelled_axis,
     line,
     lines,
+    saying,
     steady,
     triangle,
     typed,
@@ -181,11 +182,12 @@ def bound_figure(
     rival: tuple[np.ndarray, np.ndarray],
     ink: Ink,
     height: int = 285,
+    steps: np.ndarray | None = None,
 ) -> dict:
     """Above, both bounds over the steps; below, what each layer's KL takes off.
 
-    A record is the fit (T,) and the KL of each layer (T, L). Steps are on a log scale, and each
-    place on a curve is the mean of the steps around it.
+    A record is the fit (T,) and the KL of each layer (T, L), of every step or of a film's `steps`.
+    These are on a log scale, and each place on a curve is the mean of the steps around it.
     """
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(
@@ -203,7 +205,7 @@ def bound_figure(
     ):
         if not len(fit) or (name == "single layer" and L == 1):
             continue
-        step, parts = _thinned(np.column_stack([fit - kl.sum(1), kl]))
+        step, parts = _thinned(np.column_stack([fit - kl.sum(1), kl]), steps)
         shown.append(parts[:, 0])
         highest = max(highest, float(parts[:, 1:].max()))
         traces.append(
@@ -231,17 +233,13 @@ def bound_figure(
                     "hovertemplate": layer + " %{y:,.1f} at step %{x:,.0f}<extra></extra>",
                 }
             )
-    if shown:
-        layout["yaxis"]["range"] = bound_range(shown)
-        layout["yaxis2"]["range"] = steady(0.0, 1.05 * highest)
-        decades = np.ceil(4 * np.log10(1 + max(len(deep[0]), len(rival[0])))) / 4
-        layout["xaxis"]["range"] = layout["xaxis2"]["range"] = [0.0, float(decades)]
-    else:
-        words = {"text": "The curves begin with<br>the first step.", "showarrow": False}
-        place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
-        layout["annotations"] = [words | place]
-        for axis in ("xaxis", "yaxis", "xaxis2", "yaxis2"):
-            layout[axis]["visible"] = False
+    if not shown:
+        return saying("The curves begin with<br>the first step.", ink, height)
+    layout["yaxis"]["range"] = bound_range(shown)
+    layout["yaxis2"]["range"] = steady(0.0, 1.05 * highest)
+    last = max(len(deep[0]), len(rival[0])) if steps is None else steps[-1]
+    decades = np.ceil(4 * np.log10(1 + last)) / 4
+    layout["xaxis"]["range"] = layout["xaxis2"]["range"] = [0.0, float(decades)]
     return {"data": traces, "layout": layout}
 
 
@@ -283,8 +281,13 @@ def legend(ink: Ink, bands: bool, view: View1D | None = None) -> str:
     return legend_row(keys, ink)
 
 
-def _thinned(record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means of a record (T, K) over at most MOST_POINTS stretches, even in log step."""
+def _thinned(record: np.ndarray, steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Means of a record (T, K) over at most MOST_POINTS stretches, even in log step.
+
+    With `steps` of its own it is a film's, which has few.
+    """
+    if steps is not None:
+        return steps, record
     T = len(record)
     edges = np.unique(np.geomspace(1, T + 1, MOST_POINTS + 1).astype(int)) - 1
     starts = edges[:-1]

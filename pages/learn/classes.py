@@ -26,11 +26,11 @@ from pages.ui.lesson import (
 )
 
 NUMBER = 9
-WANTED = {key: Hand(f"want_{key}", False, (False, True)) for key in ("banana", "clothes")}
+WANTED = Hand("want_banana", False, (False, True))
 
-take_hands(NUMBER, tuple(WANTED.values()))
-for key in (watched(NUMBER) or set()) & WANTED.keys():
-    st.session_state[WANTED[key].key] = True
+take_hands(NUMBER, (WANTED,))
+if "banana" in (watched(NUMBER) or ()):
+    st.session_state[WANTED.key] = True
 ink = ink_for(st.context.theme.type)
 LOOK = Look(ink)
 MAPS = ("deep", "rival", "legend", "layer_0", "layer_1", "bound_words")
@@ -54,56 +54,44 @@ def plane(name: str, data: str, says: str) -> Live:
     )
 
 
-def asked(key: str, label: str) -> None:
-    """A run that starts only for those who want it."""
-    st.toggle(label, **hand(WANTED[key]))
-
-
-def wanted(key: str) -> bool:
-    return bool(st.session_state.get(f"want_{key}"))
+def ask() -> None:
+    st.toggle("Train on the bananas", **hand(WANTED))
 
 
 def banana() -> tuple[Part, ...]:
-    ask = Picture(
-        partial(asked, "banana", "Train on the bananas"),
-        "5,300 rows in minibatches of 500. The run starts when you ask for it.",
-        (WANTED["banana"],),
+    """A run that starts only for those who want it."""
+    asked = Picture(
+        ask,
+        "4,770 of 5,300 rows, in minibatches of 500. The run starts when you ask for it.",
+        (WANTED,),
     )
-    if not wanted("banana"):
-        return (ask,)
+    if not st.session_state.get(WANTED.key):
+        return (asked,)
     live = plane("banana", "banana", "The probability of the second class; half-way is the border.")
-    return ask, live
+    return asked, live
 
 
-def clothes() -> tuple[Part, ...]:
-    ask = Picture(
-        partial(asked, "clothes", "Train on pictures of clothes"),
-        "2,000 pictures of 28 × 28 pixels in ten classes. The run starts when you ask for it, and "
-        "compiles for longer than the others.",
-        (WANTED["clothes"],),
-    )
-    if not wanted("clothes"):
-        return (ask,)
-    live = Live(
-        name="clothes",
-        choices=Choices(data="fashion_mnist"),
-        paint=partial(with_nearest, look=LOOK, names=("deep", "layer_0", "legend")),
-        style=(ink,),
-        hosts=(
-            (("deep", 285, "True and predicted classes"), ("layer_0", 196, "After layer 1")),
-            (("legend", 0, ""),),
-            (("nearest_words", 0, ""),),
-        ),
-        says="First: how often each class was taken for each other. Second: the rows after the "
-        "first layer, by their first two principal components.",
-    )
-    return ask, live
+DIGITS = Live(
+    name="digits",
+    choices=Choices(data="digits", width=2, at=1000),
+    paint=partial(with_nearest, look=LOOK, names=("deep", "rival")),
+    style=(ink,),
+    hosts=(
+        (("before", 320, "The pixels"), ("after", 320, "What leaves layer 1")),
+        (("nearest_words", 0, ""),),
+        (("deep", 285, "Two layers"), ("rival", 285, "One layer")),
+    ),
+    says="Above: 400 of the digits, each at the first two principal components of its 100 pixels, "
+    "and at the two numbers that layer 1 makes of them. Below: how often each digit was taken for "
+    "each other. The run pauses at step 1,000.",
+    film=tuple(film("digits_2")),
+)
 
 
 LESSON = Lesson(
     number=NUMBER,
     title="Classes",
-    summary="A smooth function, a link, and a hidden layer that unrolls a spiral.",
+    summary="A smooth function, a link, and a hidden layer that pulls classes apart.",
     minutes=20,
     parts=(
         Words(
@@ -167,19 +155,34 @@ LESSON = Lesson(
         Try(
             "Train on the bananas to step 300, and compare the maps.",
             "Both models find the same border, with an accuracy of about 90 % each. The first "
-            "layer still works: before it, a straight cut does no better than a coin, after it, it "
-            "is right on about 80 %. But a single layer can draw this border by itself, and "
-            "where the clouds overlap no model can know.",
+            "layer still works: before it, a straight cut does little better than a coin, after "
+            "it, it is right on more than 80 %. But a single layer can draw this border by itself, "
+            "and where the clouds overlap no model can know.",
         ),
         Words(
-            "## Many inputs\n\n"
-            "With 784 pixels there is no plane to look at. We look at what leaves the first layer "
-            "instead, by its principal components: do clothes of one kind lie together? (The "
-            "paper's digits, MNIST, have to be downloaded, and a lesson must work with the network "
-            "down. These clothes were made to take their place: as many pixels, as many classes, "
-            "and harder.)"
+            "## Many inputs: digits\n\n"
+            "These digits are drawn by a program, each with another slant, stretch, bend and pen, "
+            "on 10 × 10 pixels. A hundred inputs have no plane to look at. Their first two "
+            "principal components are the flat view in which the rows spread most: do digits of "
+            "one kind lie together in it? Beside it, layer 1 has to make do with **two** numbers "
+            "for each digit, and the second layer sees nothing else. Which two will it choose?"
         ),
-        *clothes(),
+        DIGITS,
+        Try(
+            "Let it train to step 300, and compare the two clouds of digits.",
+            "By their pixels, the kinds lie on top of each other: four digits in ten are nearest "
+            "to the centre of their own kind. After the layer, about seven in ten are. Pixels "
+            "spread most by how far a digit leans, which says nothing about what it is. The layer "
+            "has learned to spread what does, because the bound pays for it.",
+        ),
+        Try(
+            "Go on to step 1,000, and look at the two tables.",
+            "Eight in ten are nearest to their own kind now, and the deep model has more than four "
+            "digits in five right, by two numbers each. The single layer, which sees all 100 "
+            "pixels, has nearly all of them right. To pull classes apart is what a hidden layer "
+            "does; to squeeze a hundred inputs through two is a price that you need not pay: the "
+            "playground starts with a width of 30.",
+        ),
         Question(
             "Far from all data, what should a good classifier say?",
             (

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dgp_core.live.run import Run
 from pages.ui import session, share, stage
@@ -16,10 +17,13 @@ STYLE = """<style>
 [data-testid=stSidebarHeader] { height: 2.5rem; margin-bottom: 0; }
 [data-testid=stSidebarUserContent] { padding-top: 0; }
 .st-key-stage, .st-key-cookie { position: absolute; }
+.st-key-above { min-height: 2.5rem; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 @media (max-width: 640px) {
+  .st-key-above { min-height: 53px; }
   [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
-  div:has(> .st-key-bar) { position: sticky; top: 3.75rem; z-index: 90; background: var(--paper); }
+  div:has(> .st-key-above) { position: sticky; top: 3.75rem; z-index: 90;
+    background: var(--paper); }
   .st-key-bar { flex-wrap: nowrap; overflow-x: auto; padding: 0.4rem 0.2rem; }
   .st-key-bar > * { flex-shrink: 0; }
 }
@@ -32,6 +36,13 @@ button[data-variant=segmented_control] p, [data-testid=stSlider] p {{ color: {te
   color: color-mix(in srgb, {text} 82%, transparent) !important; }}
 button kbd {{ color: inherit !important; opacity: 1 !important; }}
 </style>"""
+# The bar comes after the pictures, which must not be pushed down by it.
+ROOM = """<style>
+div:has(> .st-key-state):not(div:has(> .st-key-above) ~ div) { margin-top: 3.5rem; }
+@media (max-width: 640px) {
+  div:has(> .st-key-state):not(div:has(> .st-key-above) ~ div) { margin-top: calc(53px + 1rem); }
+}
+</style>"""
 PROJECTOR = "<style>html { font-size: 20px; } [data-testid=stSidebar] { display: none; }</style>"
 
 
@@ -42,6 +53,7 @@ def dress(style: str = STYLE) -> None:
     st.html(
         style
         + CONTRAST.format(text=text, paper=paper)
+        + ("" if "bar" in session.manner().hide else ROOM)
         + (PROJECTOR if session.manner().projector else "")
     )
 
@@ -87,8 +99,24 @@ def drive(run: Run, wish: Callable[[str], None], key: str = "", keyboard: bool =
     button("reset", "replay", "Back to the start of the same seed: the same run follows.")
 
 
-def bar(run: Run, mine: bool) -> None:
+def bar_place() -> DeltaGenerator:
+    """Where the bar will be: it stays in reach while a phone scrolls."""
+    return st.container(key="above")
+
+
+def bar(run: Run, mine: bool, place: DeltaGenerator | None = None) -> None:
     """The playground's own: for whoever controls the run; others may start their own."""
+    with place or bar_place():
+        _bar(run, mine)
+
+
+@st.fragment
+def _bar(run: Run, mine: bool) -> None:
+    """Answers for itself, without the rest of the page; what else changes with the run is told by
+    its socket."""
+    st.session_state.pop("by_hand", None)
+    if st.session_state.run_id is None:  # another run was wished for: the page starts it
+        st.rerun()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="bar"):
         if not mine:
             st.button(

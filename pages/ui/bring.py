@@ -47,6 +47,7 @@ STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 def uploaded() -> None:
     if (file := desk.new_file("your_file")) is not None:
         desk.take(file, file.name)
+        desk.let_go(file)
 
 
 def pasted() -> None:
@@ -150,21 +151,25 @@ def bring_data() -> None:
 
 def chosen_row() -> None:
     """A row of the table of columns was clicked: its column is the one to change."""
-    rows = st.session_state.your_columns.selection.rows
-    brought = memory().brought
+    seen, brought = st.session_state.get("your_columns"), memory().brought
+    rows = seen.selection.rows if seen is not None else ()
     if rows and brought is not None and rows[0] < len(brought.decided.columns):
         desk.say("column", brought.decided.columns[rows[0]].name)
 
 
 def decided(column: str) -> None:
-    """Another kind for a column; the control goes back where it cannot be."""
-    kept = memory()
-    assert kept.brought is not None
+    """Another kind for a column; the control goes back where it cannot be.
+
+    A browser that has not heard of a new file yet may still speak of a column of the old one.
+    """
+    kept, kind = memory(), st.session_state.get(f"your_kind {column}")
+    if kept.brought is None or kind is None or column not in kept.brought.decided.cells:
+        return
     order = st.session_state.get(f"your_day_first {column}")
     before = kept.brought.decided
     kept.undecided = desk.decide(
         column,
-        st.session_state[f"your_kind {column}"],
+        kind,
         {"day": True, "month": False}.get(order) if order else None,
     )
     if kept.brought.decided is not before:

@@ -13,12 +13,15 @@ from typing import Any
 
 from datasets import catalogue
 from datasets.toys import FIRST_POINTS
-from dgp_core.data import Dataset
+from dgp_core.data import Dataset, split
 from dgp_core.model import ModelSpec
 from dgp_core.train import TrainSpec
 
 VERSION = "1"
 STEPS = 100_000
+SPLIT = 0.9, 0
+"""Of real data: the share that is learnt from, and the split's number."""
+
 PATIENCE, TOLERANCE = 20_000, 1e-4
 """A run is over once its bounds gain less than so many nats a row in so many steps."""
 MANY_ROWS = 1000
@@ -130,10 +133,26 @@ class Choices:
         return (self.data, self.model, self.minibatch, self.samples, self.natural > 0, self.points)
 
     @cached_property
-    def dataset(self) -> Dataset:
+    def _parts(self) -> tuple[Dataset, Dataset | None]:
         if self.data == "drawn":
-            return catalogue.load("drawn", points=self.drawn_points)
-        return catalogue.load(self.data)
+            return catalogue.load("drawn", points=self.drawn_points), None
+        data = catalogue.load(self.data)
+        return split(data, *SPLIT) if self.holds_out else (data, None)
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether rows are held out: of real data, since a toy's can be drawn anew."""
+        return catalogue.entry(self.data).kind != "toy"
+
+    @property
+    def dataset(self) -> Dataset:
+        """What the models learn from."""
+        return self._parts[0]
+
+    @property
+    def held_out(self) -> Dataset | None:
+        """Real rows that they do not learn from."""
+        return self._parts[1]
 
     @property
     def drawn_points(self) -> list[tuple[float, float]]:

@@ -30,7 +30,7 @@ from dgp_core.model import ModelSpec
 from dgp_core.outcome import Outcome
 from dgp_core.plain import plain, visible
 from dgp_core.plan import Plan
-from dgp_core.reading import WAY_ON
+from dgp_core.reading import WAY_ON, first_rows_of_parquet
 from dgp_core.script import decisions
 from dgp_core.table import (
     Kind,
@@ -200,12 +200,18 @@ def once(name: str, of: Any, compute: Callable[[], Any]) -> Any:
 def new_file(key: str) -> UploadedFile | None:
     """What was just put into an uploader, which then need not be kept: the bytes of a large table
     are as much as the table. None where a file was taken out."""
-    file, context = st.session_state[key], get_script_run_ctx()
+    file, context = st.session_state.get(key), get_script_run_ctx()
     if not isinstance(file, UploadedFile) or context is None:
         return None
     if isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
         context.uploaded_file_mgr.remove_file(context.session_id, file.file_id)
     return file
+
+
+def let_go(file: UploadedFile) -> None:
+    """Empties a file that was read: the uploader holds on to it until its page runs again."""
+    file.seek(0)
+    file.truncate()
 
 
 def forget(*names: str) -> None:
@@ -252,16 +258,17 @@ def take_set(name: str) -> None:
 
 
 def _command_by_head(source: Any, name: str) -> str:
-    """What to type for a file that is too large, filled in by its first rows.
-
-    Of Parquet they cannot be read alone: there, the target's name is left to be filled in.
-    """
+    """What to type for a file that is too large, filled in by its first rows."""
     try:
         source.seek(0)
         head = source.read(HEAD_BYTES)
         if head.startswith(b"\x1f\x8b"):
             head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
-        table = read_table(head[: head.rfind(b"\n") + 1], name, None)
+        if head.startswith(b"PAR1"):
+            head = first_rows_of_parquet(source)
+        else:
+            head = head[: head.rfind(b"\n") + 1]
+        table = read_table(head, name, None)
         return command(Brought(table, table, name), propose_target(table).value)
     except (TableError, AttributeError, ValueError, zlib.error):
         return unknown_command(name)
@@ -325,6 +332,7 @@ def prepare(target: str, task: str, missing: str, transform: str) -> Prepared:
             transform if task == "regression" else "none",  # pyright: ignore[reportArgumentType]
         )
         kept.prepared_by = by
+        kept.brought.decided.share(kept.prepared)
     return kept.prepared
 
 

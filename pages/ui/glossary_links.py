@@ -2,6 +2,8 @@
 
 import re
 
+import streamlit as st
+
 # Where a term is meant, by its anchor in the glossary; longer words come before those in them.
 WORDS = {
     "accuracy": r"accuracy",
@@ -98,6 +100,10 @@ class Linker:
         pieces = LEFT.split(text)
         pieces[::2] = [TERM.sub(self._link, piece) for piece in pieces[::2]]
         return "".join(pieces)
+
+    def write(self, text: str) -> None:
+        """Puts the text on the page, with its links."""
+        st.markdown(self.linked(text))
 
     def _link(self, found: re.Match) -> str:
         anchor = (found.lastgroup or "").replace("_", "-")

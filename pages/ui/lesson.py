@@ -83,6 +83,13 @@ STYLE = """<style>
 }
 @media print { [data-testid=stHeader], [data-testid=stSidebar] { display: none; } }
 </style>"""
+# Of a picture by hand: everything that sets something in it.
+NO_CONTROLS = """<style>
+[class*=st-key-by_hand_] :is([data-testid=stElementContainer], [data-testid=stColumn]):has(
+  [data-testid=stSlider], [data-testid=stButtonGroup], [data-testid=stCheckbox],
+  [data-testid=stButton]):not(:has(.stage-host)),
+[class*=st-key-by_hand_] [data-testid=stPopover] { display: none; }
+</style>"""
 HIDDEN = {
     "rival": re.compile("rival"),
     "bound": re.compile("bound|parts"),
@@ -109,13 +116,18 @@ def show(lesson: Lesson, on_click: Callable[[], None] = lambda: None) -> None:
         session.play(scenes, (lambda: None) if manner.lock else on_click)
         st.title(f"{lesson.number} · {lesson.title}", anchor=False)
         st.caption(f"{lesson.summary} About {lesson.minutes} minutes.")
-        _said(lesson, teacher)
+        with st.container(key="said"):  # a place of its own, as in session.say
+            _said(lesson, teacher)
         linker = Linker()
+        seen = False
         for i, part in enumerate(lesson.parts):
             _show_part(lesson, i, part, manner, linker)
+            if not seen and isinstance(part, Picture | Live):
+                session.look_first()
+                seen = True
         _foot(lesson)
     session.keep_cookie()
-    dress(STYLE)
+    dress(STYLE + NO_CONTROLS * ("controls" in manner.hide))
 
 
 def hand(of: Hand, says: str = "value") -> dict[str, Any]:
@@ -194,7 +206,7 @@ def _show_part(lesson: Lesson, i: int, part: Part, manner: Manner, linker: Linke
         st.latex(part.tex + number)
         st.caption(linker.linked(part.says))
     elif isinstance(part, Picture):
-        with st.container(border=True):
+        with st.container(border=True, key=f"by_hand_{lesson.number}_{i}"):
             part.show()
             st.caption(linker.linked(part.says))
     elif isinstance(part, Live):
@@ -406,6 +418,8 @@ def _for_the_class(lesson: Lesson) -> None:
             IN_LESSONS,
             format_func=lambda name: HIDE_WORDS[name],
             key=f"class_hide_{lesson.number}",
+            help="Settings are all sliders, choices and buttons of the pictures: they stay as they "
+            "are now. Questions stay too, unless the words go.",
         )
         moment, follow = links(lesson, Manner(lock, tuple(hide), projector))
         if lesson.lives:

@@ -8,8 +8,10 @@ import hashlib
 import os
 import re
 from functools import cache
+from html import escape
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import plotly
 import streamlit
@@ -17,6 +19,12 @@ import streamlit
 PARTS = ("BidiComponent", "Button", "ButtonGroup", "Html", "Selectbox", "Slider")
 """Of a page: Streamlit has a script for each."""
 STATIC = Path(__file__).parents[2] / "static"
+OWN_SCRIPT = re.compile(
+    rb"""<script type="module" crossorigin src="(\./static/js/[\w.-]+\.js)"></script>"""
+)
+"""The one that starts Streamlit, in its page."""
+OTHERWISE = {"run", "hide", "view", "embed"}
+"""What a link says that leads to a playground which looks another way than at first."""
 
 
 @cache
@@ -30,15 +38,27 @@ def library() -> str:
 @cache
 def stage_script() -> str:
     """Where stage.js is served, under another name for other contents."""
-    text = Path(__file__).with_name("stage.js").read_text(encoding="utf-8")
-    sketch = Path(sketch_script()).name
-    return _served("stage", text.replace("./sketch.js", f"./{sketch}"))
+    return _served("stage", _with_sketch("stage"))
+
+
+@cache
+def early_script() -> str:
+    """Where early.js is served, likewise."""
+    return _served("early", _with_sketch("early"))
 
 
 @cache
 def sketch_script() -> str:
     """Where sketch.js is served, likewise."""
-    return _served("sketch", Path(__file__).with_name("sketch.js").read_text(encoding="utf-8"))
+    return _served("sketch", _text("sketch"))
+
+
+def _text(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.js").read_text(encoding="utf-8")
+
+
+def _with_sketch(name: str) -> str:
+    return _text(name).replace("./sketch.js", f"./{Path(sketch_script()).name}")
 
 
 def _served(name: str, text: str) -> str:
@@ -75,7 +95,10 @@ def page_scripts() -> tuple[str, ...]:
 
 
 class EarlyScripts:
-    """ASGI middleware: the page's HTML asks for the pictures' scripts at once."""
+    """ASGI middleware: the page's HTML asks for the pictures' scripts at once.
+
+    The playground's asks first of all for the one that shows pictures before the others start.
+    """
 
     def __init__(self, app):
         self.app = app
@@ -83,6 +106,30 @@ class EarlyScripts:
         for script in (stage_script(), sketch_script(), *page_scripts()):
             tags += f'<link rel="modulepreload" href="{script}">'
         self.tags = tags.encode()
+        early = early_script()
+        self.early = "".join(
+            f'<link rel="modulepreload" href="{script}">' for script in (early, sketch_script())
+        )
+        self.start = (
+            f'<script type="module" async>await import("./{early}")'
+            r'.then(({ shown }) => shown).catch(() => {}); import("\1");</script>'
+            r'<link rel="modulepreload" crossorigin href="\1">'
+        )
+
+    def opened(self, page: bytes, query: str) -> bytes:
+        """The playground's HTML, which asks first of all for a picture.
+
+        Streamlit's own script keeps the browser busy: it starts when the picture is there.
+        """
+        if OTHERWISE & parse_qs(query).keys():
+            return page
+        first = "".join(
+            f'<link rel="preload" as="fetch" crossorigin media="(prefers-color-scheme: {scheme})" '
+            f'href="early?dark={dark}&amp;moment=0&amp;{escape(query)}">'
+            for dark, scheme in enumerate(("light", "dark"))
+        )
+        page = page.replace(b"<head>", f"<head>{first}{self.early}".encode(), 1)
+        return OWN_SCRIPT.sub(self.start.encode(), page, 1)
 
     async def __call__(self, scope, receive, send):
         headers = dict(scope.get("headers", ()))
@@ -107,6 +154,8 @@ class EarlyScripts:
                 return
             if b"</head>" in body:
                 body = body.replace(b"</head>", self.tags + b"</head>", 1)
+                if scope.get("path") == "/":
+                    body = self.opened(body, scope.get("query_string", b"").decode("latin-1"))
             fixed = [(n, v) for n, v in start["headers"] if n.lower() != b"content-length"]
             fixed.append((b"content-length", str(len(body)).encode()))
             await send({**start, "headers": fixed})

@@ -19,6 +19,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -38,6 +40,7 @@ from dgp_core.live.workshop import Workshop, WorkshopError
 from pages.ui.choices import Choices
 from pages.ui.library import EarlyScripts
 from pages.ui.status import numbers, phase, status
+from pages.ui.wire import encode
 
 FRAME_SECONDS = 0.1
 """Between two frames at least."""
@@ -47,6 +50,10 @@ DRAWN_SECONDS = 5.0
 """How long a frame may take to be drawn before the next one is sent all the same."""
 FILM_SECONDS = 0.4
 """What each moment of a stored film is shown for."""
+FIRST_SECONDS = 0.1
+"""What its first is shown for: something moves at once."""
+HOLD_SECONDS = 0.6
+"""How long nothing new is shown at the most, where a run that starts at once is about to be."""
 GONE_SECONDS = 30 * 60.0
 """A viewer who has neither socket nor script run for so long is forgotten."""
 MOST_PAINTED = 24
@@ -82,6 +89,10 @@ class Viewer:
     """The earlier step that a scene is held at; the newest where it has none."""
     seen: float = 0.0
     sockets: int = 0
+    film: int = 0
+    """The moment of its first film that its browser has come to by itself: see early.js."""
+    looked: threading.Event = field(default_factory=threading.Event)
+    """Whether its browser has drawn a picture, and of what moves two."""
 
 
 class Server:
@@ -98,6 +109,7 @@ class Server:
         self._painted: WeakKeyDictionary[Run, OrderedDict] = WeakKeyDictionary()
         self._paces: WeakKeyDictionary[Run, deque] = WeakKeyDictionary()
         self._began: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
+        self._asked: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
         self._first: WeakKeyDictionary[Run, dict[Any, threading.Event]] = WeakKeyDictionary()
         self._cost = 0.02
         self._settled = False
@@ -160,6 +172,19 @@ class Server:
             )
         return tuple(parts)
 
+    def imminent(self, viewer: Viewer) -> bool:
+        """Whether a run of a known shape is about to be seen: its film, or its data alone, would
+        only keep the browser busy."""
+        now = time.monotonic()
+        for name, scene in list(viewer.scenes.items()):
+            with suppress(WorkshopError):
+                run, known = self.workshop.watch(scene.run_id), self.workshop.knows(scene.run_id)
+                fresh = now - self._asked.setdefault(run, now) < HOLD_SECONDS
+                moment = self._moment(viewer, name, scene, run, patient=False)
+                if known and fresh and run.status != "failed" and not isinstance(moment, Snapshot):
+                    return True
+        return False
+
     def elements(self, viewer: Viewer, patient: bool = True) -> dict[str, bytes]:
         """Everything that a viewer should see now, element by element, packed.
 
@@ -171,25 +196,28 @@ class Server:
                 run = self.workshop.watch(scene.run_id)
                 place = self.workshop.place(scene.run_id)
             except WorkshopError as error:
-                packed[f"{name}/state"] = _pack({"text": str(error), "phase": "gone"})
+                packed[f"{name}/state"] = encode({"text": str(error), "phase": "gone"})
                 continue
             moment = self._moment(viewer, name, scene, run, patient)
             try:
                 painted = self._paint(run, scene, moment)
             except Exception:
                 sentence = "This moment could not be drawn: reset the run, or lower its rates."
-                painted = {"state": _pack({"text": sentence, "phase": phase(run, place)})}
+                painted = {"state": encode({"text": sentence, "phase": phase(run, place)})}
             own: Elements = {
                 "state": {"text": status(run, place), "phase": phase(run, place)},
-                "numbers": {"text": numbers(run, moment, self._pace(run) if run.playing else 0.0)},
+                "numbers": {"text": numbers(run, moment, self._pace(run) if run.playing else None)},
                 "timeline": self._timeline(viewer, name, run),
             }
-            for element, content in ({k: _pack(v) for k, v in own.items()} | painted).items():
+            for element, content in ({k: encode(v) for k, v in own.items()} | painted).items():
                 packed[f"{name}/{element}"] = content
         return packed
 
     def hear(self, viewer: Viewer, message: dict) -> None:
-        """What a person did to a picture: moved the history's slider, or an inducing point."""
+        """What a browser tells: what it has drawn, the slider's place, or an inducing point's."""
+        seen = message.get("seen")
+        if not viewer.looked.is_set() and isinstance(seen, int) and seen > self._moves(viewer):
+            viewer.looked.set()
         if "at" in message:
             self._hold(viewer, message["at"])
         move = message.get("move")
@@ -206,9 +234,21 @@ class Server:
             return run.latest if at is None else run.at(at)
         if not scene.film:
             return None
-        began = self._began.setdefault(run, time.monotonic())
-        frame = int((time.monotonic() - began) / FILM_SECONDS)
+        now = time.monotonic()
+        seen, viewer.film = viewer.film, 0
+        already = FIRST_SECONDS + (seen - 1) * FILM_SECONDS if seen else 0.0
+        began = self._began.setdefault(run, now - already)
+        frame = int(1 + (now - began - FIRST_SECONDS) / FILM_SECONDS)
         return scene.film[min(frame, len(scene.film) - 1)]
+
+    def _moves(self, viewer: Viewer) -> bool:
+        """Whether a second picture is coming soon: of a film, or of a run that trains."""
+        for scene in list(viewer.scenes.values()):
+            with suppress(WorkshopError):
+                run = self.workshop.watch(scene.run_id)
+                if scene.film if run.latest is None else not run.at_rest:
+                    return True
+        return False
 
     def _drawable(self, run: Run, scene: Scene) -> bool:
         """Whether the run was painted for such a page before; if not, a first moment is, aside."""
@@ -248,7 +288,7 @@ class Server:
         began = time.thread_time()  # its own work, not its wait for others'
         try:
             elements = scene.paint(run, moment)
-            future.set_result({name: _pack(content) for name, content in elements.items()})
+            future.set_result({name: encode(content) for name, content in elements.items()})
         except Exception as error:
             future.set_exception(error)
         taken = min(0.5, time.thread_time() - began)
@@ -314,10 +354,6 @@ class Server:
             self.workshop.wake()
 
 
-def _pack(content: dict) -> bytes:
-    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
 _lock = threading.Lock()
 _server: Server | None = None
 
@@ -348,6 +384,8 @@ async def watch(socket: WebSocket) -> None:
     if viewer is None or not same_origin(socket):
         await socket.close(4404)
         return
+    film = socket.query_params.get("film", "")
+    viewer.film = int(film[:2]) if film.isdecimal() else 0
     drawn = asyncio.Event()
     drawn.set()
     listener = asyncio.create_task(_listen(socket, viewer, drawn))
@@ -368,6 +406,9 @@ async def _send_frames(socket: WebSocket, viewer: Viewer, drawn, listener) -> No
     while not listener.done():
         began = loop.time()
         now = own.signature(viewer)
+        if now != signature and own.imminent(viewer):
+            await asyncio.sleep(0.02)
+            continue
         if now != signature:
             signature = now
             elements = await loop.run_in_executor(own._pool, own.elements, viewer, False)
@@ -423,6 +464,14 @@ def _rehearse(workshop: Workshop, run_id: str) -> None:
             mixture_at(run, run.latest, np.median(run.dataset.X, 0))
 
 
+def _load() -> None:
+    """Imports what pages are made of, which would keep a first visitor waiting for two seconds."""
+    import_module("pandas")  # Streamlit's components ask it what a data frame is
+    pages = Path(__file__).parents[1]
+    for path in (*pages.glob("ui/*.py"), *pages.glob("figures/*.py")):
+        import_module(f"pages.{path.parent.name}.{path.stem}")
+
+
 @asynccontextmanager
 async def lifespan(_app):
     """Loads everything before the first visitor comes, and ends every thread after the last."""
@@ -434,6 +483,7 @@ async def lifespan(_app):
     run_id, _ = workshop.start(first.dataset, first.model, first.train)
     workshop.watch(run_id).pause()
     workshop.employ(partial(_rehearse, workshop, run_id), "dgp-rehearse")
+    _load()
     yield
     stop()
 

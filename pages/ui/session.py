@@ -2,14 +2,17 @@
 
 import re
 import secrets
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 import streamlit as st
 from streamlit.components.v2 import component
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from datasets.catalogue import entry
 from dgp_core.archive import Archive
@@ -41,6 +44,8 @@ CONTROLS = tuple(
 )
 """Choices with a control of their own, whose key is choose_ and the name."""
 COOKIE = "dgp_browser"
+FIRST_LOOK = 1.5
+"""Seconds that controls stand back for a first picture."""
 
 _cookie = component(
     "browser_cookie",
@@ -48,6 +53,24 @@ _cookie = component(
       document.cookie = `${data.name}=${data.value}; path=/; SameSite=Strict; max-age=86400`;
     }""",
 )
+
+
+P = ParamSpec("P")
+
+
+def by_hand(act: Callable[P, None]) -> Callable[P, None]:
+    """Marks what a control's callback does, in this run of the script.
+
+    Such a run may carry an address that the page has just rewritten: it must not be taken for the
+    browser's way back, which calls nothing.
+    """
+
+    @wraps(act)
+    def marked(*args: P.args, **kwargs: P.kwargs) -> None:
+        st.session_state.by_hand = True
+        act(*args, **kwargs)
+
+    return marked
 
 
 def workshop() -> Workshop:
@@ -65,7 +88,8 @@ def browser() -> str:
 
 
 def keep_cookie() -> None:
-    """Leaves the secret with the browser."""
+    """Leaves the secret with the browser, and what was done by hand behind: the page is made."""
+    st.session_state.pop("by_hand", None)
     _cookie(key="cookie", data={"name": COOKIE, "value": browser()})
 
 
@@ -94,7 +118,17 @@ def play(scenes: dict[str, Scene], on_click=lambda: None) -> Any:
     for name, scene in scenes.items():
         with suppress(WorkshopError):
             phases[name] = phase(workshop().watch(scene.run_id), workshop().place(scene.run_id))
-    return stage.connection(looking.token, phases, on_click)
+    return stage.connection(looking.token, phases, by_hand(on_click), by_hand(lambda: None))
+
+
+def look_first() -> None:
+    """Lets a browser that has just come draw a picture, before it is told of what else there is.
+
+    It would build everything first: sliders and menus take it longer than pictures.
+    """
+    looked, end = viewer().looked, time.monotonic() + FIRST_LOOK
+    while not looked.wait(0.05) and time.monotonic() < end:
+        st.session_state.get("run")  # where Streamlit stops a script whose page has been left
 
 
 def _same_scene(a: Scene, b: Scene) -> bool:
@@ -130,7 +164,8 @@ def arrive(*own: str) -> None:
     memory = st.session_state
     memory.setdefault("said", [])
     memory.own_names, memory.alone = own, False
-    if "choices" not in memory or _is_new(query):
+    moved = _moved()
+    if "choices" not in memory or (_is_new(query) and not moved):
         memory.choices, memory.said = read_query(query)
         memory.run_id, memory.link = query.get("run"), query
         if query or "manner" not in memory:  # a lock holds on the way from page to page
@@ -148,12 +183,33 @@ def _is_new(query: dict[str, str]) -> bool:
     return bool(query) and query not in own
 
 
+def _moved() -> bool:
+    """Whether a control was moved, or a picture clicked, for this run of the script.
+
+    To be asked once a run: the mark goes, lest a run that is cut short leave it to the next. Where
+    the browser's arrows asked for the run too, they count for more.
+    """
+    memory = st.session_state
+    own = memory.get("own_values", {}).items()
+    marked = memory.pop("by_hand", False)
+    return not _by_the_arrows() and (
+        marked or any(str(memory.get(f"own_{name}", said)) != said for name, said in own)
+    )
+
+
+def _by_the_arrows() -> bool:
+    """Whether the browser's way back or forward asked for this run of the script."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
 def arrive_alone(*own: str) -> None:
     """On a page without a run, the link says only what the page's own controls do."""
     query, memory = dict(st.query_params), st.session_state
     memory.setdefault("said", [])
     memory.own_names, memory.alone = own, True
-    if _is_new(query):
+    moved = _moved()
+    if _is_new(query) and not moved:
         memory.said = []
         _take_own(query)
 
@@ -205,14 +261,19 @@ def link(**values: Any) -> None:
 
 
 def say() -> None:
-    """What a link could not have, and what began again."""
-    for sentence in st.session_state.said:
-        st.info(sentence, icon=":material/info:")
+    """What a link could not have, and what began again.
+
+    In a place of its own: pictures below it stay where they are in the page, and are not made anew.
+    """
+    with st.container(key="said"):
+        for sentence in st.session_state.said:
+            st.info(sentence, icon=":material/info:")
 
 
 def arrive_at_lesson() -> None:
     """On a lesson, the link says only how the page should be; choices are the lesson's own."""
     memory, query = st.session_state, dict(st.query_params)
+    memory.pop("by_hand", None)
     if "manner" not in memory or (query and query != memory.get("lesson_manner")):
         memory.manner = read_manner(query)
         memory.lesson_manner = query
@@ -244,6 +305,7 @@ def control(
     }
 
 
+@by_hand
 def choose(name: str) -> None:
     """A control was moved: what it says now is the choice."""
     memory = st.session_state
@@ -258,6 +320,7 @@ def choose(name: str) -> None:
         _set_controls()
 
 
+@by_hand
 def choose_kernel(layer: int) -> None:
     """One layer's kernel was chosen."""
     choices = st.session_state.choices
@@ -342,6 +405,7 @@ def open_saved(choices: Choices, saved: Archive) -> None:
     start(saved)
 
 
+@by_hand
 def start_my_own() -> None:
     """Leaves the run that somebody else controls, and starts one with the same settings."""
     memory = st.session_state
@@ -376,6 +440,7 @@ def restart_sentences(before: Choices, after: Choices) -> list[str]:
     return [f"Another {' and '.join(changed)}: both models began again, from the same seed."]
 
 
+@by_hand
 def new_seed() -> None:
     """Other start values and other noise in the gradients, on the same data."""
     choices = st.session_state.choices
@@ -383,6 +448,7 @@ def new_seed() -> None:
     change(at=0, seed=(choices.seed + 1) % len(OFFERED["seed"]))
 
 
+@by_hand
 def new_speed() -> None:
     """The speed's control was moved."""
     if st.session_state.get("choose_speed") in SPEEDS:
@@ -400,6 +466,7 @@ def change(**what: Any) -> None:
             write_link()
 
 
+@by_hand
 def wish(name: str) -> None:
     """Play, pause, step or reset, by whoever controls the run."""
     let_go()
@@ -407,6 +474,7 @@ def wish(name: str) -> None:
     with suppress(WorkshopError):  # the page says that the run is over
         getattr(workshop().control(st.session_state.run_id, browser()), name)()
         workshop().wake()
+        write_link()
 
 
 def follow(run: Run, choices: Choices) -> None:
@@ -453,6 +521,7 @@ def clicked(where: dict) -> None:
         choose_star(data.X[row])
 
 
+@by_hand
 def choose_star(row: Sequence[float] | np.ndarray) -> None:
     """Looks at the mixture there; nothing is drawn, and nothing begins again."""
     memory = st.session_state
@@ -472,6 +541,31 @@ def _draw(x: float, y: float, near_x: float, near_y: float) -> None:
         memory.said = [f"{MOST_POINTS} points are the most that a link can hold."]
     else:
         memory.choices = replace(memory.choices, at=0, points=write_points(rest))
+
+
+@by_hand
+def act_by_numbers(what: str) -> None:
+    """What clicks and drags do, from the numbers that were typed: see `by_numbers` of its page."""
+    memory = st.session_state
+    place = [memory[f"number_{i}"] for i in range(2) if f"number_{i}" in memory]
+    try:
+        run = workshop().watch(memory.run_id)
+        if what == "row":
+            choose_star(run.dataset.X[memory.number_row - 1])
+        elif what == "star":
+            choose_star(place)
+        elif what == "point":
+            near = np.ptp(run.dataset.X[:, 0]), np.ptp(run.dataset.Y[:, 0])
+            _draw(place[0], place[1], *(0.01 * float(width) for width in near))
+        else:
+            run = workshop().control(memory.run_id, browser())
+            if run.latest is not None:  # else the page says that it has not begun
+                across = run.latest.deep.layers[0].inducing[:, 0]
+                run.move_inducing_to(int(np.argsort(across)[memory.number_inducing - 1]), place)
+                let_go()
+                workshop().wake()
+    except WorkshopError:
+        pass  # the page says that the run is over
 
 
 def choices_in_words(run_id: str) -> str:

@@ -12,7 +12,7 @@ from dgp_core import archive
 from dgp_core.live.run import Run
 from dgp_core.script import Named, script
 from pages.ui import session
-from pages.ui.choices import HIDEABLE, VERSION, Choices, Manner, read_query
+from pages.ui.choices import HIDEABLE, SPLIT, VERSION, Choices, Manner, read_query
 
 MOST_MODEL_MB = 64
 SAFE = ",~"
@@ -64,7 +64,15 @@ def run_script(run: Run) -> str:
     options = {"points": choices.drawn_points} if choices.data == "drawn" else {}
     steps = run.latest.step if run.latest is not None else 0
     train = replace(run.train, tolerance=0.0)  # it goes as far as the run has gone
-    return script(Named(choices.data, options), run.model, train, fraction=None, steps=steps)
+    fraction, number = SPLIT if choices.holds_out else (None, None)
+    return script(
+        Named(choices.data, options),
+        run.model,
+        train,
+        fraction=fraction,
+        split_seed=number,
+        steps=steps,
+    )
 
 
 def open_model(content: bytes) -> tuple[Choices, archive.Archive]:
@@ -112,13 +120,14 @@ def class_link(address: str) -> None:
 
 def panel(run: Run, mine: bool) -> None:
     """Link, QR code and downloads, in a box that opens at a click."""
-    with st.popover(
+    box = st.popover(
         "Share",
         icon=":material/share:",
         help="Links, downloads, and saved models.",
         key="share",
         on_change="rerun",  # what it holds is of the moment at which it opens
-    ):
+    )
+    with box:
         address = link()
         st.markdown("**Watch this run with me.** Whoever opens the link sees what you see.")
         st.code(address, language=None, wrap_lines=True)
@@ -129,10 +138,11 @@ def panel(run: Run, mine: bool) -> None:
             st.markdown(f"**This very moment:** a run that trains to step {step:,} and pauses.")
             st.code(f"{without_run(address)}&at={step}", language=None, wrap_lines=True)
         class_link(without_run(address))
-        picture = base64.b64encode(qr_code(address).encode()).decode()
-        words = "QR code of the first link"
-        st.html(f'<img alt="{words}" width="180" src="data:image/svg+xml;base64,{picture}">')
-        st.caption("The first link, for a camera")
+        if box.open:  # it takes longer than all the rest of the page
+            picture = base64.b64encode(qr_code(address).encode()).decode()
+            words = "QR code of the first link"
+            st.html(f'<img alt="{words}" width="180" src="data:image/svg+xml;base64,{picture}">')
+            st.caption("The first link, for a camera")
         st.divider()
         st.markdown("**Take it home.** Pictures and their numbers have a ⤓ of their own.")
         st.download_button(

@@ -21,7 +21,8 @@ export function sketchable({ data, layout }) {
     data.every((trace) => {
       if (!fixed(trace.xaxis) || !fixed(trace.yaxis ?? "y")) return false;
       if (trace.type === "heatmap") return trace.zsmooth && trace.z?.dtype === "u1";
-      if (trace.type !== "scatter" || trace.stackgroup || trace.error_x) return false;
+      if (trace.type !== "scatter" || trace.stackgroup) return false;
+      if ([trace.error_x, trace.error_y].some((error) => error?.symmetric === false)) return false;
       const { line = {}, marker = {} } = trace;
       return (
         ["lines", "markers", "lines+markers"].includes(trace.mode) &&
@@ -183,16 +184,20 @@ function ownAxes(pen, here, xaxis, yaxis, font) {
     const value = xaxis.type === "log" ? 10 ** at : at;
     pen.moveTo(here.x(value), top);
     pen.lineTo(here.x(value), top + height);
-    pen.fillText(String(value), here.x(value), top + height + 15);
+    pen.fillText(String(value).replace("-", "−"), here.x(value), top + height + 15);
   }
   pen.fillText(xaxis.title?.text ?? "", left + width / 2, top + height + 32);
   pen.textAlign = "right";
-  for (const at of ticks(yaxis.range, false)) {
+  for (const at of yaxis.showticklabels === false ? [] : ticks(yaxis.range, false)) {
     pen.moveTo(left, here.y(at));
     pen.lineTo(left + width, here.y(at));
     pen.fillText(String(at).replace("-", "−"), left - 5, here.y(at) + 4);
   }
   pen.stroke();
+  pen.textAlign = "center";
+  pen.translate(left - 34, top + height / 2);
+  pen.rotate(-Math.PI / 2);
+  pen.fillText(yaxis.title?.text ?? "", 0, 0);
   pen.restore();
 }
 
@@ -241,14 +246,16 @@ function scatter(pen, trace, here) {
     }
     stroke(pen, trace.line);
   }
-  if (trace.error_y) {
-    const up = numbers(trace.error_y.array);
+  for (const [error, across, up] of [[trace.error_x, 1, 0], [trace.error_y, 0, 1]]) {
+    if (!error) continue;
+    const far = numbers(error.array);
     pen.beginPath();
     for (let i = 0; i < xs.length; i++) {
-      pen.moveTo(here.x(xs[i]), here.y(ys[i] - up[i]));
-      pen.lineTo(here.x(xs[i]), here.y(ys[i] + up[i]));
+      const [dx, dy] = [across * far[i], up * far[i]];
+      pen.moveTo(here.x(xs[i] - dx), here.y(ys[i] - dy));
+      pen.lineTo(here.x(xs[i] + dx), here.y(ys[i] + dy));
     }
-    stroke(pen, { color: trace.error_y.color, width: trace.error_y.thickness });
+    stroke(pen, { color: error.color, width: error.thickness });
   }
   if (!trace.mode.includes("markers")) return;
   const { symbol = "circle", size, color, line = {}, opacity = 1 } = trace.marker;

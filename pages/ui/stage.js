@@ -9,7 +9,7 @@ import { axisName, fits, rub, sketch, sketchable, surroundings } from "./sketch.
 const NEAR = 14; // pixels within which a press takes hold of an inducing point
 const hosts = new Map(); // name -> Set of boxes
 const newest = new Map(); // name -> what to show
-const stage = (window.dgpStage ??= { socket: null, token: null, frames: 0 });
+const stage = (window.dgpStage ??= { socket: null, token: null, frames: 0, seen: 0 });
 const REST = 500; // milliseconds without a frame, after which Plotly draws what was sketched
 const FIRST = 700; // milliseconds that sketches move before Plotly's start holds them up
 const touch = () => window.matchMedia("(pointer: coarse)").matches;
@@ -30,6 +30,7 @@ export function mount({ parentElement, data, setTriggerValue }) {
   if (data.kind === "connection") return connect(data, setTriggerValue);
   box.kind = data.kind;
   box.library = data.library;
+  box.gone = false;
   if (data.kind === "figure") {
     box.dataset.name = data.name;
     const { figure, alt } = data;
@@ -49,20 +50,34 @@ export function mount({ parentElement, data, setTriggerValue }) {
 
 function forget(box) {
   hosts.get(box.dataset.name)?.delete(box);
+  pending.delete(box);
   box.observer?.disconnect();
   box.observer = box.waiting = null;
   clearTimeout(box.resting);
-  if (!box.querySelector(".main-svg")) return;
-  window.Plotly?.purge(box);
-  box.emit = () => {}; // what was being drawn still reports when it is done
+  box.gone = true;
+  // Plotly looks at what it has drawn once more when it is done.
+  Promise.resolve(box.work).then(() => {
+    if (!box.gone || !box.querySelector(".main-svg")) return;
+    window.Plotly.purge(box);
+    box.emit = () => {}; // a hover that was under way still reports
+  });
 }
+
+// What Plotly is doing with a box, until it is done, well or ill.
+const work = (box, doing) => {
+  box.work = Promise.allSettled([box.work, doing]).then(() => {});
+  return doing;
+};
 
 // The connection: one a page, opened anew where it was lost.
 
 function connect(data, setTriggerValue) {
-  if (stage.path && stage.path !== location.pathname && !location.hash)
-    document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0); // another page begins at its top
+  if (stage.path && stage.path !== location.pathname) {
+    stage.clicked = null; // the way has led here
+    if (!location.hash) document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
+  }
   stage.path = location.pathname;
+  stage.opened ??= performance.now();
   stage.trigger = setTriggerValue;
   stage.phases = data.phases;
   // What the script knew may be older than the last frame.
@@ -79,6 +94,7 @@ function open(token, wait) {
   if (token !== stage.token) return;
   const url = new URL("stage/" + token, document.baseURI);
   url.protocol = url.protocol.replace("http", "ws");
+  if (window.dgpEarly) url.searchParams.set("film", window.dgpEarly); // early.js has come so far
   const socket = (stage.socket = new WebSocket(url));
   let answered = false;
   socket.onmessage = async (event) => {
@@ -86,8 +102,9 @@ function open(token, wait) {
     const frame = JSON.parse(event.data);
     await draw(frame.elements);
     stage.frames += 1;
-    if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n }));
+    if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n, seen: stage.seen }));
   };
+  socket.onopen = () => send({ seen: stage.seen });
   socket.onclose = (event) => {
     if (socket !== stage.socket) return;
     if (event.code === 4404) return say("**Not connected.** Reload the page to go on.");
@@ -101,9 +118,12 @@ function open(token, wait) {
 function report(scene) {
   const phase = newest.get(scene + "/state")?.phase;
   if (!phase || !(scene in stage.phases) || phase === stage.phases[scene]) return;
-  const wait = (stage.left ?? -LEAVING) + LEAVING - performance.now();
-  if (wait > 0) {
-    setTimeout(() => report(scene), wait);
+  const until = Math.max((stage.clicked ?? -LEAVING) + LEAVING, (stage.left ?? -BACK) + BACK);
+  const wait = until - performance.now();
+  // A page that has just come draws two pictures first.
+  const early = stage.seen < 2 && performance.now() < stage.opened + CHECK;
+  if (wait > 0 || early) {
+    setTimeout(() => report(scene), Math.max(wait, 50));
     return;
   }
   stage.phases[scene] = phase;
@@ -111,10 +131,14 @@ function report(scene) {
 }
 
 const CHECK = 1500; // milliseconds in which a frame of the page's own run has come
-const LEAVING = 3000; // milliseconds that a way to another page may take
+const LEAVING = 10000; // milliseconds that a way to another page may take, at the most
+const BACK = 3000; // likewise by the browser's arrows
 document.addEventListener(
   "click",
-  (event) => event.target.closest?.("a[href]") && (stage.left = performance.now()),
+  ({ target }) => {
+    const link = target.closest?.("a[href]");
+    if (link && link.pathname !== location.pathname) stage.clicked = performance.now();
+  },
   true,
 );
 // By the browser's arrows too: a rerun in between would make the way forward be forgotten.
@@ -133,27 +157,61 @@ const send = (message) => {
 const MAIN = /\/(deep|rival)$/; // drawn in every frame
 const SLOW = 110; // milliseconds of a frame, above which the others take turns
 
+// Whoever presses a button or moves a slider is answered first: pictures wait meanwhile, and only
+// the newest of each is drawn after that.
+const ANSWER = 250; // milliseconds
+for (const kind of ["pointerdown", "click", "keydown"])
+  document.addEventListener(
+    kind,
+    (event) => {
+      const on = event.target.closest?.("button, [role=slider]");
+      if (on) Object.assign(stage, { hand: performance.now(), slides: !on.matches("button") });
+    },
+    true,
+  );
+
+const busy = () => Math.max(0, (stage.hand ?? -ANSWER) + ANSWER - performance.now());
+const pending = new Map(); // box -> the newest content that it has not drawn yet
+
 async function draw(elements) {
-  const pictures = [];
   for (const [name, content] of Object.entries(elements)) {
     newest.set(name, content);
     if (content.phase) report(name.split("/")[0]);
     for (const box of hosts.get(name) ?? []) {
       if (!box.isConnected) hosts.get(name).delete(box);
-      else if (content.figure) pictures.push([box, content, MAIN.test(name)]);
+      else if (content.figure) pending.set(box, content);
       else show(box, content);
     }
   }
+  // After a slider another run may begin, whose frames need not queue behind this one.
+  if (busy() && stage.slides) return wait(busy());
+  while (busy()) await new Promise((done) => setTimeout(done, busy()));
+  await paint(false);
+}
+
+function wait(milliseconds) {
   clearTimeout(stage.later);
+  stage.later = setTimeout(() => paint(true), milliseconds);
+}
+
+let painting = null;
+const paint = (all) => (painting ??= paintPending(all).finally(() => (painting = null)));
+
+// Draws what is pending: all of it, or on a slow browser the main pictures and every second other.
+async function paintPending(all) {
   const began = performance.now();
-  const waiting = [];
-  pictures.sort((a, b) => b[2] - a[2]);
-  for (const [i, [box, content, main]] of pictures.entries()) {
-    if (!main && stage.cost > SLOW && (i + stage.frames) % 2) waiting.push([box, content]);
-    else await picture(box, content).then(breath);
+  const isMain = ([box]) => MAIN.test(box.dataset.name);
+  const boxes = [...pending].sort((a, b) => isMain(b) - isMain(a));
+  for (const [i, [box]] of boxes.entries()) {
+    if (busy()) break;
+    const turn = isMain([box]) || !box.dataset.drawn || (i + stage.frames) % 2 === 0;
+    if (!all && stage.cost > SLOW && !turn) continue;
+    const content = pending.get(box);
+    pending.delete(box);
+    if (content) await picture(box, content).then(breath);
   }
   stage.cost = 0.7 * (stage.cost ?? 0) + 0.3 * (performance.now() - began);
-  stage.later = setTimeout(() => waiting.forEach(([box, content]) => picture(box, content)), 400);
+  if (pending.size) wait(busy() || 400);
 }
 
 // Lets the browser paint and listen between two pictures.
@@ -276,7 +334,13 @@ function later(box, wait) {
   stage.moving.then(() => settle(box));
 }
 
-const count = (box) => (box.dataset.drawn = Number(box.dataset.drawn ?? 0) + 1);
+// How often it has been drawn. The server holds the rest of a page back until something was seen:
+// a picture that the script made, or the second moment of one that moves.
+function count(box) {
+  box.dataset.drawn = Number(box.dataset.drawn ?? 0) + 1;
+  stage.seen = Math.max(stage.seen, box.kind === "figure" ? 2 : box.dataset.drawn);
+  if (box.kind === "figure") send({ seen: stage.seen });
+}
 
 // Plotly draws what was sketched last.
 async function settle(box) {
@@ -294,18 +358,20 @@ async function finish(box, { figure }) {
     box.textContent = "The charts' script did not load. Reload the page.";
     return;
   }
-  if (!box.isConnected) return;
+  if (box.gone || !box.isConnected) return;
   if (box.held) holdInPlace(box, data);
   const around = surroundings(figure);
-  await Plotly.react(box, data, layout, { displayModeBar: false, doubleClick: "reset" });
+  await work(box, Plotly.react(box, data, layout, { displayModeBar: false, doubleClick: "reset" }));
   box.around = around;
   box.classList.remove("stage-sketched");
   rub(box);
   count(box);
-  if (!box.on) return; // gone while it was being drawn
+  if (box.gone) return; // while it was being drawn
   if (box.meta.follow) ring(box, stage.followed ?? null);
   if (box.observer) return;
-  box.observer = new ResizeObserver(() => box.isConnected && Plotly.Plots.resize(box));
+  box.observer = new ResizeObserver(() => {
+    if (box.isConnected) work(box, Plotly.Plots.resize(box));
+  });
   box.observer.observe(box);
   box.addEventListener("pointerenter", () => settle(box));
   listen(box);

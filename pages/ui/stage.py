@@ -7,10 +7,10 @@ no other server for anything.
 from collections.abc import Callable
 from typing import Any
 
-import orjson
 from streamlit.components.v2 import component
 
 from pages.ui.library import library, stage_script
+from pages.ui.wire import encode
 
 CSS = """
 .stage-frame { position: relative; }
@@ -65,6 +65,7 @@ def connection(
     token: str,
     phases: dict[str, str],
     on_click: Callable[[], Any],
+    on_phase: Callable[[], Any],
     key: str = "stage",
 ) -> Any:
     """Opens the socket; a click in a picture, or another phase, runs the page's script again.
@@ -75,7 +76,7 @@ def connection(
         key=key,
         data={"kind": "connection", "token": token, "phases": phases, "library": library()},
         on_click_change=on_click,
-        on_phase_change=lambda: None,
+        on_phase_change=on_phase,
     )
 
 
@@ -104,6 +105,6 @@ def timeline(name: str = "main/timeline") -> None:
 
 def figure(figure: dict, alt: str, key: str) -> None:
     """A picture that the page's script made itself, drawn in place of what the key showed."""
-    content = orjson.dumps(figure, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    content = encode(figure).decode()
     data = {"kind": "figure", "figure": content, "alt": alt, "name": key, "library": library()}
     _host(key=key, data=data)

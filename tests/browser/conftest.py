@@ -1,6 +1,7 @@
 """A real server and a real Chromium: what a person sees, and what the browser complains of."""
 
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
@@ -37,9 +38,9 @@ def fresh_url() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium for the whole suite."""
+    """One Chromium for a file; its event loop ends with it."""
     path = find_browser()
     if path is None:
         pytest.fail("No Chromium was found: run python tests/browser/get_browser.py once.")
@@ -67,10 +68,16 @@ def open_page(browser, app_url) -> Iterator[Callable[..., Page]]:
             complaints.append(f"asked another server: {request.url}")
 
     def open_page(
-        path: str = "/", width: int = 1440, height: int = 900, colour_scheme: str = "light"
+        path: str = "/",
+        width: int = 1440,
+        height: int = 900,
+        colour_scheme: str = "light",
+        touch: bool = False,
+        prepare: Callable[[Page], object] = lambda page: None,
+        wait_until: Literal["load", "commit"] = "load",
     ) -> Page:
         context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=colour_scheme
+            viewport={"width": width, "height": height}, color_scheme=colour_scheme, has_touch=touch
         )
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
@@ -81,7 +88,8 @@ def open_page(browser, app_url) -> Iterator[Callable[..., Page]]:
             "console",
             lambda line: complaints.append(f"console: {line.text}") if bad(line) else None,
         )
-        page.goto(app_url + path)
+        prepare(page)
+        page.goto(app_url + path, wait_until=wait_until)
         return page
 
     yield open_page

@@ -102,13 +102,13 @@ def pause(page: Page, live: str, number: int) -> int:
 
 
 def at_rest(page: Page, name: str) -> None:
-    """Waits until a line has said the same for a second: what was under way has come."""
+    """Waits until a line has said the same for two seconds: what was under way has come."""
     page.wait_for_function(
         """name => {
              const text = document.querySelector(`.stage-host[data-name='${name}']`)?.innerText;
              const now = performance.now();
              if (!window.atRest || window.atRest.text !== text) window.atRest = { text, now };
-             return text && now - window.atRest.now > 1000; }""",
+             return text && now - window.atRest.now > 2000; }""",
         arg=name,
     )
 

@@ -64,7 +64,7 @@ def inducing_points(page: Page) -> None:
     drag_an_inducing_point(page)
     page.wait_for_function(
         """most => Number(document.querySelector(
-             ".stage-host[data-name='drag/bound_words'] strong").innerText
+             ".stage-host[data-name='drag/bound_words'] strong")?.innerText
              .replace("−", "-").replaceAll(",", "")) < most""",
         arg=before - 5,
     )
@@ -101,8 +101,8 @@ def drag_an_inducing_point(page: Page) -> None:
     page.mouse.move(here["to"], here["y"], steps=4)
     page.mouse.up()
     page.wait_for_function(
-        """([name, i, x]) => document.querySelector(`.stage-host[data-name='${name}']`)._fullData
-             .find((one) => one.name === "inducing points").x[i] > x + 10""",
+        """([name, i, x]) => document.querySelector(`.stage-host[data-name='${name}']`)?._fullData
+             ?.find((one) => one.name === "inducing points")?.x[i] > x + 10""",
         arg=["drag/deep", here["i"], here["x"]],
     )
 

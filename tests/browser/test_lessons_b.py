@@ -36,10 +36,12 @@ def test_every_lesson_is_played_through(open_page):
 def test_a_link_is_of_the_moment_at_which_the_box_is_opened(open_page):
     page = open_page("/does_depth_help")
     trained_to(page, "line", 20)
-    step = pause(page, "line", 8)
+    pause(page, "line", 8)
     page.get_by_role("button", name="For a class").click()
     link = page.get_by_test_id("stCode").first
-    expect(link).to_contain_text(re.compile(rf"line\.at={step}(&|\s*$)"))
+    expect(link).to_contain_text("line.at=")
+    step = int(re.findall(r"line\.at=(\d+)", link.inner_text())[0])
+    expect(host(page, "line/numbers").locator("strong").first).to_have_text(f"{step:,}")
     path = "/does_depth_help?" + link.inner_text().strip().partition("?")[2]
     other = open_page(path)
     trained_to(other, "line", step)
@@ -65,11 +67,22 @@ def test_students_see_their_teacher_s_new_run_by_themselves(open_page):
     expect(student.get_by_role("button", name="Start my own")).to_be_visible()
 
 
+def test_hidden_settings_are_gone_and_questions_are_not(open_page):
+    page = open_page("/prediction_is_a_mixture?hide=controls&bent_steepness=8.0")
+    drawn(host(page, "bent_picture"))
+    expect(page.get_by_role("radio").first).to_be_visible()
+    expect(page.get_by_role("slider")).to_have_count(0)
+    expect(button(page, "pause_7_gap")).to_be_visible()
+
+
 def test_on_a_wall_type_is_large_and_space_pauses(open_page):
     page = open_page("/does_depth_help?view=projector")
     trained_to(page, "line", 1)
-    size = "box => box._fullLayout.font.size"
-    assert host(page, "line/deep").evaluate(size) > 14
+    page.wait_for_function(
+        """() => document.querySelector(".stage-host[data-name='line/deep']")
+             ?._fullLayout?.font.size > 14"""
+    )
+    expect(button(page, "pause_8_line")).to_be_visible()
     page.keyboard.press("Space")
     expect(button(page, "play_8_line")).to_be_visible()
 
@@ -134,6 +147,9 @@ def prediction_is_a_mixture(page: Page) -> None:
 def classes(page: Page) -> None:
     drawn(host(page, "spiral/rival"))
     expect(host(page, "spiral/cut_words")).to_contain_text("straight cut")
+    redrawn(page, "digits/after")
+    drawn(host(page, "digits/before"))
+    expect(host(page, "digits/nearest_words")).to_contain_text("as they leave layer 1")
     page.get_by_text("Train on the bananas", exact=True).click()
     drawn(host(page, "banana/deep"))
     answer(page, "About one half for each of two classes.")

@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from dgp_core import archive
 from dgp_core.outcome import Outcome
 from dgp_core.table import read_table
+from pages.figures.your_data import MODELS
 from tests.browser.lesson_steps import COMPILED
 
 # The server of these tests compiles so too, and its predictions are compared bit for bit.
@@ -140,6 +141,9 @@ def test_from_a_file_to_predictions_that_are_the_core_s_own(open_page, tmp_path)
         """() => ['fit/deep', 'fit/rival', 'fit/bound'].every(
              name => document.querySelector(`[data-name="${name}"]`)?.dataset.drawn)"""
     )
+    # Whatever the verdict is for: a model that has a file.
+    page.locator(".st-key-your_used").get_by_text(MODELS["deep"], exact=True).click()
+    expect(page.get_by_role("button", name="Model (.npz)")).to_be_visible()
     upload(page, -1, "other.csv", b"position,other\n1,2\n2,3\n")
     expect(page.get_by_text("lacks “colour”")).to_be_visible()
     predicted(page, table(12, separator), tmp_path)
@@ -172,9 +176,10 @@ def test_classes_and_counts_go_the_whole_way(open_page, tmp_path, task, score):
     expect(verdict).to_contain_text("Only 6 rows were held out")
     expect(page.locator(".st-key-scores")).to_contain_text(score)
     page.get_by_role("button", name="Work it out").click()
-    expect(page.locator('.stage-host[data-name="your_importance"]')).to_have_attribute(
-        "data-drawn", re.compile(r"\d+"), timeout=COMPILED
-    )
+    for name in ("your_importance", "your_response_colour", "your_map", "fit/layer_0"):
+        expect(page.locator(f'.stage-host[data-name="{name}"]')).to_have_attribute(
+            "data-drawn", re.compile(r"\d+"), timeout=COMPILED
+        )
     outcome = predicted(page, table(12, ",", task), tmp_path)
     assert outcome.recipe.task == task
 

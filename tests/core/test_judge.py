@@ -25,6 +25,8 @@ from dgp_core.judge import (
     predicted_observed,
     reliability,
     residuals,
+    sample_places,
+    sample_rows,
     score,
     table,
     verdict,
@@ -453,3 +455,14 @@ def test_draws_of_counts_have_their_moments(rng):
     sd = np.sqrt(first + second - first**2)
     assert np.abs((y.mean(0) - first) / (sd / np.sqrt(20_000))).max() < 4.5
     np.testing.assert_allclose(y.std(0), sd, rtol=0.06)
+
+
+@pytest.mark.parametrize("most", [10, 40, 100])
+def test_places_are_sampled_as_their_rows_are(most):
+    """So that a trial need not copy rows of which it takes few."""
+    X = np.arange(60.0)[:, None]
+    data, places = Dataset("d", X, X, ("x",), ("y",)), np.random.default_rng(1).permutation(60)[:40]
+    rows, chosen = sample_rows(data.take(places), most)
+    few = sample_places(places, most)
+    np.testing.assert_array_equal(places[chosen], few)
+    np.testing.assert_array_equal(rows.X, data.take(few).X)

@@ -11,6 +11,7 @@ import weakref
 from collections import Counter
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -51,8 +52,6 @@ def workshop():
 
 
 def same(a: Snapshot, b: Snapshot) -> bool:
-    import jax
-
     leaves = zip(
         jax.tree.leaves((a.deep, a.rival)), jax.tree.leaves((b.deep, b.rival)), strict=True
     )
@@ -392,6 +391,34 @@ def test_ten_runs_get_equal_shares(workshop, monkeypatch):
     assert 0.8 < shares.min() and shares.max() < 1.2
 
 
+@pytest.mark.parametrize("beside", ["a light run", "a heavy run", "a paused run"])
+def test_a_heavy_run_rests_as_long_as_its_turns_where_a_light_one_plays(monkeypatch, beside):
+    """Its single steps keep XLA's threads, which paint and train for everybody."""
+    busy: dict[Run, float] = {}
+
+    def advance(run):
+        began = time.monotonic()
+        time.sleep(0.1 if len(run.dataset) > 30 else 0.001)
+        busy[run] = busy.get(run, 0.0) + time.monotonic() - began
+
+    monkeypatch.setattr(Run, "advance", advance)
+    monkeypatch.setattr(Run, "prepare", lambda run: setattr(run, "status", "ready"))
+    monkeypatch.setattr(workshop_module, "step_seconds", lambda data, *_: len(data) / 1000)
+    shop = Workshop(workers=2)
+    try:
+        other_rows = step_data(n=50 if beside == "a heavy run" else 4)
+        heavy, other = (shop.start(data, MODEL, TRAIN)[0] for data in (step_data(n=50), other_rows))
+        if beside == "a paused run":
+            shop.watch(other).pause()
+        until(lambda: shop.watch(heavy) in busy and (beside == "a paused run" or len(busy) == 2))
+        start, began = busy[shop.watch(heavy)], time.monotonic()
+        until(lambda: time.monotonic() > began + 2.0)
+        share = (busy[shop.watch(heavy)] - start) / (time.monotonic() - began)
+        assert 0.3 < share < 0.65 if beside == "a light run" else share > 0.75
+    finally:
+        shop.stop()
+
+
 def test_only_the_owner_controls_and_anybody_watches(workshop):
     run_id, owner = workshop.start(step_data(), MODEL, TRAIN)
     assert workshop.control(run_id, owner) is workshop.watch(run_id)
@@ -510,6 +537,45 @@ def test_runs_of_one_shape_compile_once(ready_run):
     assert (_chunk._cache_size(), views_1d._compiled._cache_size()) == before
     for model, n in [(MODEL, 41), (ModelSpec(layers=2, inducing=9), 40)]:
         assert Run(step_data(n=n), model, TRAIN).shape != ready_run.shape
+
+
+def test_letting_compiled_programs_go_changes_no_number(ready_run, monkeypatch):
+    """A run that goes on after it, and another of its shape, compiled anew, say the same."""
+    ready_run.reset(seed=0)
+    ready_run.advance()
+    early, late = advanced(ready_run, [25]), advanced(ready_run, [35])
+    cleared, clear = [], jax.clear_caches
+    monkeypatch.setattr(workshop_module, "MOST_SHAPES", 1)
+    monkeypatch.setattr(jax, "clear_caches", lambda: (cleared.append(len(shop._known)), clear()))
+    shop = Workshop()
+
+    def stepped(run_id: str, step: int) -> Run:
+        """A run of the workshop, once it has played up to this step."""
+        shop.watch(run_id).play_until(step)
+        until(lambda: not shop.watch(run_id).playing)
+        run = shop.watch(run_id)
+        assert run.latest is not None and run.latest.step == step
+        return run
+
+    try:
+        first, _ = shop.start(step_data(), MODEL, TRAIN)
+        assert same(early, stepped(first, 25).latest) and cleared == []
+        other, _ = shop.start(step_data(), ModelSpec(layers=1, inducing=3), TRAIN)
+        until(lambda: shop.watch(other).latest is not None)
+        assert cleared == [1] and _chunk._cache_size() == 1
+        run = stepped(first, 60)
+        assert same(late, run.latest)
+        again, _ = shop.start(step_data(), MODEL, TRAIN)
+        anew = stepped(again, 60)
+        assert cleared == [1, 1] and same(late, anew.latest)
+        trains_on = shop.watch(other)  # it did so while its program was let go
+        step = trains_on.latest.step
+        until(lambda: shop.watch(other).latest.step > step)
+        assert trains_on.status == "ready"
+        for before, after in zip(run.record(), anew.record(), strict=True):
+            assert np.array_equal(before[0], after[0]) and np.array_equal(before[1], after[1])
+    finally:
+        shop.stop()
 
 
 def test_data_too_large_for_a_live_run_are_met_with_the_way_on(workshop, monkeypatch):

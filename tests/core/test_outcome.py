@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.integrate import quad
 
 from dgp_core.archive import Archive, ArchiveError
@@ -155,3 +156,53 @@ def test_a_model_without_a_recipe_or_with_anothers_is_refused():
         Outcome(replace(record, recipe=None))
     with pytest.raises(ArchiveError, match="does not fit"):
         Outcome(replace(record, input_names=("z",)))
+
+
+def line(target, task, transform="none"):
+    """The straight line through the file's rows, and these."""
+    table = read_table(FILE.encode())
+    table = table.decide("k" if target == "y" else "y", "dropped")
+    prepared = table.to_dataset(target, task, transform=transform)
+    return Outcome.of_line(prepared.recipe, prepared.dataset), prepared.dataset
+
+
+@pytest.mark.parametrize("transform", ["none", "log"])
+def test_the_straight_line_predicts_as_least_squares_do(transform):
+    told, data = line("y", "regression", transform)
+    columns = told.predictions(data.X)
+    A = np.hstack([data.X, np.ones((len(data), 1))])
+    w, *_ = np.linalg.lstsq(A, data.Y[:, 0], rcond=None)
+    m = A @ w
+    s = np.sqrt(np.mean((data.Y[:, 0] - m) ** 2))
+    q = stats.norm.ppf(0.95, m, s)
+    law = stats.lognorm(s, scale=np.exp(m)) if transform == "log" else stats.norm(m, s)
+    np.testing.assert_allclose(columns["y mean"], law.mean(), rtol=1e-9)
+    np.testing.assert_allclose(columns["y sd"], np.broadcast_to(law.std(), len(m)), rtol=1e-9)
+    np.testing.assert_allclose(columns["y 95%"], np.exp(q) if transform == "log" else q, rtol=1e-6)
+    y = data.Y[:, 0] if transform == "none" else np.exp(data.Y[:, 0])
+    found = told.scores(data.X, data.Y)
+    assert found["log_likelihood"] == pytest.approx(law.logpdf(y).mean(), rel=1e-9)
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean((y - law.mean()) ** 2)), rel=1e-9)
+
+
+def test_the_straight_line_of_counts_is_a_poisson_regression():
+    told, data = line("k", "counts")
+    columns = told.predictions(data.X)
+    rate = columns["k mean"]
+    # Of largest likelihood: residuals are at right angles to the inputs and to one.
+    np.testing.assert_allclose((data.Y[:, 0] - rate) @ np.hstack([data.X, np.ones((40, 1))]), 0,
+                               atol=1e-5)  # fmt: skip
+    np.testing.assert_allclose(columns["k sd"], np.sqrt(rate), rtol=1e-12)
+    np.testing.assert_array_equal(columns["k 95%"], stats.poisson.ppf(0.95, rate))
+    expected = stats.poisson.logpmf(data.Y[:, 0], rate).mean()
+    assert told.scores(data.X, data.Y)["log_likelihood"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_straight_line_of_classes_is_a_logistic_regression():
+    told, data = line("k", "multiclass")
+    columns = told.predictions(data.X)
+    p = np.stack([columns[f"k = {c}"] for c in "012"], 1)
+    T = np.eye(3)[data.Y[:, 0].astype(int)]
+    np.testing.assert_allclose((T - p).T @ np.hstack([data.X, np.ones((40, 1))]), 0, atol=1e-4)
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-12)
+    assert list(columns["k predicted"]) == [str(c) for c in p.argmax(1)]

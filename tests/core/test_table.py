@@ -4,7 +4,10 @@ import csv
 import gzip
 import html
 import io
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas
@@ -579,6 +582,105 @@ def test_the_benchmark_writes_files_that_both_readers_read_alike(tmp_path, kind)
             np.testing.assert_allclose(table.cells[name], peer[name].to_numpy(float), rtol=1e-15)
         else:
             assert [str(w) for w in table.cells[name].to_pylist()] == list(map(str, peer[name]))
+
+
+# Memory.
+
+READING = """
+import io, re, sys, threading, time
+from pathlib import Path
+import numpy as np, pyarrow as pa
+from pyarrow import csv
+from dgp_core.table import read_table
+
+def held():
+    return 1024 * int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+def write(N):
+    X = np.random.default_rng(0).standard_normal((N, 21)).round(4)
+    file = io.BytesIO()
+    csv.write_csv(pa.table({f"x{d}": X[:, d] for d in range(21)}), file)
+    return file.getvalue()
+
+read_table(write(100)).to_dataset("x20")  # what is loaded with the first
+Path("data.csv").write_bytes(write(600_000))
+pa.default_memory_pool().release_unused()
+before = most = held()
+over = threading.Event()
+
+def look():
+    global most
+    while not over.wait(0.002):
+        most = max(most, held())
+
+looking = threading.Thread(target=look)
+looking.start()
+file = io.BytesIO(Path("data.csv").read_bytes())
+table = read_table(file, "data.csv")
+file.seek(0), file.truncate()
+made = table.to_dataset("x20")
+table.share(made)
+over.set(), looking.join()
+data = made.dataset.X.nbytes + made.dataset.Y.nbytes
+print((most - before) / data, (held() - before) / data)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells it")
+def test_a_file_becomes_a_data_set_in_less_than_three_times_its_numbers(tmp_path):
+    """And what stays is little more than once: the table has no copy of its own."""
+    here = {**os.environ, "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, "-c", READING]
+    run = subprocess.run(
+        command, cwd=tmp_path, env=here, capture_output=True, text=True, check=True
+    )
+    most, left = map(float, run.stdout.split())
+    assert most < 3.0 and left < 1.6
+
+
+def test_a_table_shares_its_numbers_with_the_data_set_and_says_the_same():
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{a:.3f},{b:.3f},{'uvw'[i % 3]},{i % 2},2024-01-{1 + i % 28:02d},{c:.3f}"
+        for i, (a, b, c) in enumerate(rng.standard_normal((60, 3)))
+    ]
+    text = "\n".join(["a,b,word,flag,day,y", *lines]).encode()
+    table, fresh = read_table(text), read_table(text)
+    made = table.to_dataset("y")
+    table.share(made)
+    X = made.dataset.X
+    assert np.shares_memory(table.cells["a"], X) and np.shares_memory(table.cells["b"], X)
+    for name in ("flag", "y"):  # these do not keep all that was read
+        assert table.cells[name].base is None
+    again = table.to_dataset("a")
+    table.share(again)
+    assert np.shares_memory(table.cells["y"], again.dataset.X)
+    assert not any(np.shares_memory(c, X) for c in table.cells.values() if hasattr(c, "base"))
+    np.testing.assert_array_equal(again.dataset.X, fresh.to_dataset("a").dataset.X)
+    for name, cells in fresh.cells.items():
+        ours = table.cells[name]
+        assert np.array_equal(ours, cells) if isinstance(cells, np.ndarray) else ours.equals(cells)
+
+
+@pytest.mark.parametrize("missing", ["drop", "fill"])
+def test_a_table_keeps_its_own_cells_where_the_data_set_has_others(missing):
+    text = "a,b,y\n" + "".join(f"{'' if i == 3 else i * 0.5},{i * i / 7},{i}\n" for i in range(20))
+    table, fresh = read_table(text.encode()), read_table(text.encode())
+    made = table.to_dataset("y", "regression", missing)
+    table.share(made)
+    for name, cells in fresh.cells.items():
+        assert np.array_equal(table.cells[name], cells, equal_nan=True)
+    assert not np.shares_memory(table.cells["a"], made.dataset.X)
+    assert np.shares_memory(table.cells["b"], made.dataset.X) == (missing == "fill")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_there_is_room_for_every_row_however_lines_end(end):
+    text = end.join(["x,note,y", *(f'{i},"a{end}b",{i / 8}' for i in range(40))])
+    for tail in ("", end, 3 * end):
+        table = read_table((text + tail).encode())
+        np.testing.assert_array_equal(table.cells["x"], np.arange(40.0))
+        np.testing.assert_array_equal(table.cells["y"], np.arange(40) / 8)
 
 
 def test_words_that_are_too_many_for_an_input_can_be_a_target():

@@ -81,7 +81,8 @@ def test_windows_are_drawn_evenly():
     np.testing.assert_allclose(seen, 3 / 8, atol=4 * np.sqrt(3 / 8 * 5 / 8 / 4000))
 
 
-def test_rows_that_stay_where_they_are_train_the_very_same_model(rng):
+def test_rows_that_stay_where_they_are_train_the_same_model(rng):
+    """To rounding: two programs take the rows, and XLA may sum in another order in each."""
     X, Y = rng.standard_normal((90, 2)), rng.standard_normal((90, 1))
     data = Dataset("rows", X, Y, ("a", "b"), ("y",))
     scaler, spec = Scaler.fit(data), TrainSpec(steps=25, minibatch=10, seed=3)
@@ -98,8 +99,8 @@ def test_rows_that_stay_where_they_are_train_the_very_same_model(rng):
     stayed, same = resume(start, windows, spec, Progress())
     for one, two in zip(jax.tree.leaves(copied), jax.tree.leaves(stayed), strict=True):
         if not jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
-            np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(bounds.bound, same.bound)
+            np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(bounds.bound, same.bound, rtol=1e-10)
     assert same.steps == 25
 
 

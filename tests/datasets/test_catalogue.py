@@ -46,7 +46,7 @@ def test_an_entry_promises_what_load_brings(name):
 
 def test_picture_sets_say_so():
     pictures = {n for n in catalogue.names() if catalogue.entry(n).image}
-    assert pictures == {"rectangles", "fashion_mnist", "mnist", "rectangles_images"}
+    assert pictures == {"rectangles", "digits", "fashion_mnist", "mnist", "rectangles_images"}
 
 
 def test_the_errata_of_the_paper_are_right_here():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from datasets.toys import TOYS, drawn, fresh_rows, truth
+from dgp_core.references import LinearRegression
 
 EXPECTED = {
     "step": (1, "regression"),
@@ -18,7 +19,8 @@ EXPECTED = {
     "ridge": (2, "regression"),
     "spiral": (2, "binary"),
     "pinwheel": (2, "multiclass"),
-    "rectangles": (784, "binary"),
+    "rectangles": (144, "binary"),
+    "digits": (100, "multiclass"),
 }
 
 
@@ -107,13 +109,34 @@ def test_the_ridge_is_constant_along_one_direction():
 
 def test_rectangles_are_taller_or_wider_as_their_label_says():
     d = TOYS["rectangles"].generate(n=300, noise=0, seed=4)
-    bright = d.X.reshape(-1, 28, 28) > 0.5
+    bright = d.X.reshape(-1, 12, 12) > 0.5
     height, width = bright.any(2).sum(1), bright.any(1).sum(1)
     assert np.array_equal(bright.sum((1, 2)), height * width)  # one filled rectangle a picture
     assert np.array_equal(height > width, d.Y[:, 0] == 1)
-    assert np.abs(height - width).min() >= 3
+    assert np.abs(height - width).min() >= 2
     noisy = TOYS["rectangles"].generate(n=50, seed=4).X
     assert noisy.min() >= 0 and noisy.max() <= 1 and noisy.std(1).min() > 0
+
+
+def test_no_pixel_and_no_weighted_sum_of_pixels_tells_tall_from_wide():
+    """Of fresh rows, least squares gets as many as a coin does."""
+    train, fresh = (TOYS["rectangles"].generate(n=2000, seed=seed) for seed in (1, 2))
+    alone = np.corrcoef(fresh.X.T, fresh.Y[:, 0])[-1, :-1]
+    assert np.abs(alone).max() < 0.15
+    fitted = LinearRegression.fit(train.X, 2 * train.Y - 1).predict(fresh.X)
+    assert 0.45 < np.mean((fitted.mean > 0) == (fresh.Y > 0.5)) < 0.55
+
+
+def test_digits_are_in_their_frame_as_many_of_each_and_can_be_read():
+    """Another hand's digit is nearest to a digit of its own kind."""
+    known, other = (TOYS["digits"].generate(n=n, seed=seed) for n, seed in ((500, 5), (200, 6)))
+    assert known.X.min() >= 0 and known.X.max() <= 1
+    assert np.array_equal(np.bincount(known.Y[:, 0].astype(int)), [50] * 10)
+    ink = TOYS["digits"].generate(n=500, noise=0, seed=5).X.reshape(-1, *TOYS["digits"].image)
+    edges = ink[:, 0].mean(), ink[:, -1].mean(), ink[:, :, 0].mean(), ink[:, :, -1].mean()
+    assert max(edges) < 0.75 * ink.mean()
+    nearest = np.square(other.X[:, None] - known.X).sum(2).argmin(1)
+    assert np.mean(known.Y[nearest, 0] == other.Y[:, 0]) > 0.85
 
 
 def test_a_bad_size_or_noise_gets_a_sentence():

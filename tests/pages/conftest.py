@@ -5,16 +5,21 @@ import pytest
 
 from dgp_core.live import run, workshop
 from dgp_core.live.run import Run
+from pages.ui import session
 from tests.core.runs import by_chance
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick_compilation_of_pages(request):
-    """Compiles in half the time, but where lessons train their models for thousands of steps."""
-    quick = not request.module.__name__.rpartition(".")[2].startswith("test_lessons")
-    jax.config.update("jax_disable_most_optimizations", quick)
-    yield
+def quick_compilation_of_pages(quick_compilation):
+    """Compiles in half the time: even lessons' thousands of steps take less than a program does."""
+
+
+@pytest.fixture
+def whole_compilation(quick_compilation):
+    """For steps that are so long that slow programs would cost more than quick compiling saves."""
     jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -22,6 +27,14 @@ def soon_idle():
     """Runs that a test has left do not train on beside the next ones for half a minute."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workshop, "IDLE_SECONDS", 3.0)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_looks():
+    """No browser draws a first picture here, so nothing waits for one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "FIRST_LOOK", 0.0)
         yield
 
 

@@ -38,7 +38,9 @@ def test_boston_carries_its_warning():
     assert "racial" in page.warning[0].value
 
 
-@pytest.mark.parametrize("name", ["step", "ridge", "spiral", "arm", "rectangles", "wine_red"])
+@pytest.mark.parametrize(
+    "name", ["step", "ridge", "spiral", "arm", "rectangles", "digits", "wine_red"]
+)
 def test_a_picture_for_every_shape_of_data(name):
     dataset, entry = catalogue.load(name), catalogue.entry(name)
     figure = rows_figure(dataset, entry.image, LIGHT)

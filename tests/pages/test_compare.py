@@ -16,6 +16,7 @@ from dgp_core.live.trial import fold_parts
 from dgp_core.table import read_table
 from pages.ui import server
 from pages.ui.desk import Memory
+from tests.pages.opened import made
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "compare.py")
 PATIENCE = 300
@@ -126,6 +127,50 @@ def test_five_times_as_many_inducing_points_are_as_many_as_there_are_rows():
     n_train = N - -(-N // 3)
     named = page.multiselect(key="your_compare_models").options
     assert f"SGP, {n_train} (every row) inducing points" in named
+
+
+def test_stopped_it_shows_what_was_learnt_and_continues_under_the_same_pictures():
+    held = {"compare_data": "step", "compare_inducing": 5, "compare_steps": 500, "compare_folds": 0}
+    page = opened(held=held | {"compare_models": ["linear", "sgp", "dgp2"]})
+    sound(page.button(key="train_contest").click().run())
+    contest = page.session_state["contest"]
+    (trial,) = contest.trials
+    run, _ = trial.runs()["dgp2"]
+    run.set_speed(2)  # 500 steps are not over before somebody stops them
+
+    def until(condition) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline and trial.failures() == ()
+            trial.watch()
+            time.sleep(0.05)
+
+    def models() -> set[str]:
+        return {card.model for card in contest.cards()}
+
+    until(lambda: run.latest is not None and run.latest.step > 0 and "linear" in models())
+    sound(page.run())
+    assert made(page).keys() == {"contest_ladder", "contest_linear"}
+    sound(page.button(key="stop_contest").click().run())
+    until(lambda: trial.status == "paused" and models() == {"linear", "sgp", "dgp2"})
+    stood = run.latest.step
+    sound(page.run())
+    stopped = made(page)
+    assert "Paused" in page.get("progress")[0].proto.text and rows(page)[2] == "DGP, 2 layers"
+    names = {"contest_ladder", "contest_linear", "contest_sgp", "contest_dgp2"}
+    assert stopped.keys() == names and run.latest.step == stood < 500
+
+    sound(page.button(key="continue_contest").click().run())
+    assert made(page) == stopped and page.button(key="stop_contest")
+    until(lambda: run.latest.step > stood)
+    run.set_speed(None)
+    until(lambda: contest.over)
+    sound(page.run())
+    over = made(page)
+    assert over.keys() == names and run.latest.step == 500
+    assert over["contest_linear"] == stopped["contest_linear"]
+    assert all(over[name] != stopped[name] for name in ("contest_sgp", "contest_dgp2"))
+    assert not [b for b in page.button if b.label in ("Stop", "Continue")]
 
 
 def test_what_was_let_go_can_be_trained_again_and_new_scores_get_new_pictures(small):

@@ -13,6 +13,7 @@ from pages.figures.plane import (
     map_figure,
     plane_data_figure,
     plane_legend,
+    recorded_map,
     start_colours,
     warp_figure,
 )
@@ -138,6 +139,18 @@ def test_two_classes_have_symbols_and_a_scale_from_0_to_1():
     assert traces["no"]["marker"]["color"] != traces["yes"]["marker"]["color"]
 
 
+def test_a_recorded_map_has_no_contours_and_dots_at_one_half():
+    view = tiny(("no", "yes"))
+    value = np.linspace(0, 1, A * B).reshape(B, A)
+    figure = recorded_map(view, replace(view.deep, value=value), LIGHT)
+    assert {trace["type"] for trace in figure["data"]} == {"heatmap", "scatter"}
+    traces = checked(figure)
+    np.testing.assert_array_equal(values(traces["probability of yes"]["z"]), np.round(255 * value))
+    x, y = (values(traces["one half"][k]) for k in "xy")
+    i, j = (np.interp(v, grid, np.arange(len(grid))) for v, grid in ((y, view.b), (x, view.a)))
+    np.testing.assert_allclose((A * i + j) / (A * B - 1), 0.5, atol=1e-5)
+
+
 def test_regions_of_several_classes_carry_their_names():
     view = tiny(("<one>", "two", "three"))
     traces = checked(map_figure(view, view.deep, True, False, DARK))
@@ -201,3 +214,6 @@ def test_the_legend_names_every_mark_and_how_many_rows_are_shown():
     assert "&#60;no&#62;" in html and "<no>" not in html
     assert "12 of 24 rows shown" in html and "inducing points" in html
     assert "mean of y, low to high" in plane_legend(tiny(), DARK)
+    assert "contours" in html and "one half" not in html
+    recorded = plane_legend(tiny(("no", "yes")), LIGHT, recorded=True)
+    assert "one half" in recorded and "contours" not in recorded

@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -28,6 +29,7 @@ from pages.figures.your_data import (
     two_inputs_figure,
     with_error,
 )
+from pages.ui.wire import encode
 
 HOSTILE = "<img src=x onerror=alert(1)>**&\"'</script>"
 
@@ -66,7 +68,7 @@ def cards():
 def checked(figure: dict) -> dict:
     """A figure that Plotly's own validation passes, that can be sent, and that holds no markup."""
     go.Figure(figure)
-    text = orjson.dumps(figure, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    text = encode(figure).decode()
     assert "<img" not in text and "</script" not in text
     return figure
 
@@ -149,6 +151,9 @@ def test_what_was_learnt_is_drawn_with_its_numbers():
     for sd in (False, True):
         figure = checked(two_inputs_figure(seen, HOSTILE, sd, LIGHT))
         assert np.array_equal(figure["data"][0]["z"], z * (2 if sd else 1))
+    of_class = replace(seen, mean=np.stack([z, -z], -1)[..., 1])  # a view of all classes' numbers
+    sent = orjson.loads(encode(checked(two_inputs_figure(of_class, "p", False, LIGHT))))
+    assert sent["data"][0]["z"] == (-z).tolist()
     checked(probability_figure(("a", HOSTILE), np.array([0.3, 0.7]), LIGHT))
     levels = {f"{100 * t:g}%": t for t in (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)}
     checked(interval_figure({"mean": 0.5, **levels}, HOSTILE, LIGHT))

@@ -61,11 +61,17 @@ def test_a_link_opens_the_exact_settings_and_pauses_at_the_step(teacher):
     assert paused(teacher) == 20
 
 
+def test_what_was_done_by_hand_on_a_lesson_does_not_reach_the_next_page(teacher):
+    teacher.session_state.by_hand = True
+    assert "by_hand" not in teacher.run().session_state
+
+
 def test_the_lesson_gives_these_links(teacher):
+    step = paused(teacher)
     teacher.run()
     said = link_of(teacher)
     assert (said[f"{NAME}.inducing"], said[f"{NAME}.seed"]) == ("5", "7")
-    assert said[f"{NAME}.at"] == f"{paused(teacher)}"
+    assert said[f"{NAME}.at"] == f"{step}"
     assert re.fullmatch(r"[0-9a-f]{20}", link_of(teacher, 1)["follow"])
     assert teacher.session_state.browser not in teacher.code[1].value
 
@@ -235,6 +241,15 @@ def test_a_link_leaves_parts_out():
     assert f"{NAME}/deep" in hosts(page) and f"{NAME}/rival" not in hosts(page)
     assert not any((button.key or "").startswith(("pause", "play")) for button in page.button)
     assert not page.select_slider and not page.radio and not page.latex
+
+
+def test_hidden_settings_leave_questions_and_take_the_pictures_own():
+    """By a style, so that what the link has set still holds."""
+    page = open_lesson("prediction_is_a_mixture", hide="controls", bent_steepness="8.0")
+    assert any("st-key-by_hand_" in part.proto.body for part in page.get("html"))
+    assert page.slider(key="bent_steepness").value == 8.0 and len(page.radio) == 3
+    free = open_lesson("prediction_is_a_mixture")
+    assert not any("st-key-by_hand_" in part.proto.body for part in free.get("html"))
 
 
 def test_lock_and_large_type_stay_from_page_to_page():

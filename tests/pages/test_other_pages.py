@@ -1,5 +1,6 @@
 """Layers, Mixture, Prior and the two randomnesses without a browser, in their states."""
 
+import re
 import time
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from pages.figures import boards
 from pages.figures.boards import Look, can_look, mixtures, most_apart, place_clicked, star_row
 from pages.figures.palette import LIGHT
 from pages.ui.choices import Choices
+from pages.ui.glossary_links import WORDS
+from pages.ui.wire import encode
 from tests.core.runs import moved
 from tests.pages.opened import PATIENCE, elements, hosts, made, run_of
 
@@ -165,6 +168,20 @@ def test_a_click_in_a_curve_goes_to_the_place_under_it(data):
     assert np.array_equal(most_apart(run, moment, True, name), best)
 
 
+def test_a_fit_s_pictures_are_the_playground_s_without_what_its_page_does_not_show(monkeypatch):
+    choices = Choices(data="step", inducing=5, layers=2)
+    run = Run(choices.dataset, choices.model, choices.train)
+    run.prepare()
+    run.advance()
+    assert run.latest is not None
+    whole = boards.playground(run, run.latest, Look(LIGHT))
+    monkeypatch.setattr(boards, "mixture", None)
+    painted = boards.fit(run, run.latest, Look(LIGHT))
+    layers = [f"layer_{l}{part}" for l in range(2) for part in ("", "_title", "_meter")]
+    assert sorted(painted) == sorted(["deep", "rival", "bound", "legend", *layers])
+    assert all(encode(painted[name]) == encode(whole[name]) for name in painted)
+
+
 def test_hundreds_of_inputs_have_no_place_to_click_and_the_median_is_computed_once(monkeypatch):
     choices = Choices(data="rectangles", inducing=5, layers=1)
     run = Run(choices.dataset, choices.model, choices.train)
@@ -175,9 +192,31 @@ def test_hundreds_of_inputs_have_no_place_to_click_and_the_median_is_computed_on
     assert moved_by[0] == 0.5 and np.array_equal(star_row(run, ()), middle)
 
 
-def test_real_data_have_no_fresh_rows_to_judge_by():
+@pytest.mark.parametrize(
+    ("name", "terms"),
+    [
+        ("playground", {"mixture", "inducing-points", "layer"}),
+        ("layers", {"deep-gaussian-process", "lengthscale", "kl-divergence", "epsilon"}),
+        ("mixture", {"sample-path", "gaussian"}),
+        ("prior", {"deep-gaussian-process", "composition"}),
+        ("randomness", {"minibatch"}),
+        ("compare", {"inducing-points"}),
+    ],
+)
+def test_terms_lead_to_the_glossary_where_they_first_appear(uncompiled, name, terms):
+    page = open_page(name, inducing="5", layers="3")
+    assert clean(page)
+    texts = [part.value for part in (*page.markdown, *page.caption, *page.info)]
+    anchors = re.findall(r"\]\(glossary#([\w-]+)\)", " ".join(texts))
+    assert terms <= set(anchors) <= set(WORDS) and len(set(anchors)) == len(anchors)
+
+
+def test_real_data_are_judged_by_rows_held_out_and_drawn_points_by_none():
     page = begun(open_page("mixture", inducing="5", data="motorcycle", layers="1"))
-    assert clean(page) and any("holds rows out" in info.value for info in page.info)
+    assert clean(page) and any("14 rows that neither" in words.value for words in page.markdown)
+    assert "of 14" in elements(page)["main/pit"]["figure"]["layout"]["yaxis"]["title"]["text"]
+    page = open_page("mixture", inducing="5", data="drawn", layers="1")
+    assert clean(page) and any("nothing is left" in info.value for info in page.info)
     assert "main/pit" not in hosts(page)
 
 

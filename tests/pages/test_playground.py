@@ -13,8 +13,10 @@ import numpy as np
 import plotly
 import plotly.graph_objects as go
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from datasets import catalogue
 from datasets.starts import film
 from dgp_core import archive
 from dgp_core.live.run import Run
@@ -165,6 +167,38 @@ def test_the_bound_is_fit_less_kl_and_thinning_keeps_its_mean():
     assert "log" in figure["layout"]["xaxis2"]["title"]["text"]
 
 
+def test_a_film_has_the_bound_s_curve_of_its_moments_so_far():
+    run = Run(Choices().dataset, Choices().model, Choices().train)
+    moments = film("step")
+    figure = boards.playground(run, moments[0], boards.Look(LIGHT))["bound"]["figure"]
+    assert "first step" in figure["layout"]["annotations"][0]["text"]
+    figure = boards.playground(run, moments[5], boards.Look(LIGHT))["bound"]["figure"]
+    traces = checked(figure)
+    past = moments[1:6]
+    assert values(traces["deep"]["x"]).tolist() == [seen.step for seen in past]
+    assert values(traces["deep"]["y"]) == pytest.approx([seen.deep.bound for seen in past])
+    assert values(traces["single layer"]["y"]) == pytest.approx([seen.rival.bound for seen in past])
+    assert figure["layout"]["xaxis2"]["range"][1] >= np.log10(past[-1].step)
+
+
+def test_what_needs_the_run_itself_says_so_during_a_film():
+    run = Run(Choices().dataset, Choices().model, Choices().train)
+    moment, look = film("step")[3], boards.Look(LIGHT)
+    for painted, names in (
+        (boards.layers(run, moment, LIGHT, 0, 0, 0), {"map", "passage", *boards.HISTORY}),
+        (
+            boards.mixtures(run, moment, look, "total_variation"),
+            {"mixture", "cdf", "split", "differ", "varies"},
+        ),
+        (boards.honesty(run, None, run.dataset, LIGHT), {"pit", "coverage"}),
+    ):
+        figures = {name: part["figure"] for name, part in painted.items() if "figure" in part}
+        assert figures.keys() == names
+        for figure in figures.values():
+            go.Figure(figure)
+            assert "as soon as" in figure["layout"]["annotations"][0]["text"]
+
+
 def test_the_bound_before_the_first_step_says_so():
     nothing = np.zeros(0), np.zeros((0, 1))
     figure = bound_figure(nothing, nothing, LIGHT)
@@ -312,7 +346,7 @@ def test_a_page_s_html_asks_for_the_scripts_at_once(accept, body, changed):
 
 
 @pytest.mark.parametrize("ink", [LIGHT, DARK])
-@pytest.mark.parametrize("name", ["step", "ridge", "spiral", "pinwheel", "arm", "rectangles"])
+@pytest.mark.parametrize("name", ["step", "ridge", "spiral", "pinwheel", "arm", "digits"])
 def test_a_recording_is_painted_without_any_computation(name, ink, monkeypatch):
     for kind in ("views_1d", "views_2d", "views_many"):
         monkeypatch.setattr(f"dgp_core.live.{kind}._compiled", None)
@@ -320,7 +354,7 @@ def test_a_recording_is_painted_without_any_computation(name, ink, monkeypatch):
     for moment in (film(name)[0], film(name)[-1]):
         painted = boards.playground(run, moment, boards.Look(ink))
         assert {"deep", "rival", "bound", "legend", "layer_1_meter"} <= painted.keys()
-        assert "mixture" not in painted and "once the run" in painted["mixture_words"]["text"]
+        assert "mixture" not in painted and "as soon as" in painted["mixture_words"]["text"]
         for element in painted.values():
             if "figure" in element:
                 checked(element["figure"])
@@ -455,6 +489,93 @@ def test_another_depth_restarts_and_says_so(small):
     assert not small.exception and not small.error
 
 
+def test_an_address_from_before_does_not_undo_what_is_chosen_but_the_way_back_does(uncompiled):
+    """A control moved again before the browser has heard of its new address sends the old one."""
+    page = open_page(data="nearly_linear", inducing="5", layers="1")
+    old = dict(page.query_params)
+    page.slider(key="choose_layers").set_value(2).run()
+    page.query_params.clear()
+    page.query_params.update(old)
+    page.slider(key="choose_layers").set_value(3).run()
+    assert run_of(page).model.layers == 3 and page.query_params["layers"] == "3"
+    page.query_params.clear()
+    page.query_params.update(old)
+    page.run()
+    assert run_of(page).model.layers == 1 and page.slider(key="choose_layers").value == 1
+
+
+def test_the_way_back_counts_though_the_run_before_it_was_cut_short(uncompiled, monkeypatch):
+    page = open_page(data="nearly_linear", inducing="5", layers="1")
+    old = dict(page.query_params)
+    with monkeypatch.context() as cut:
+        cut.setattr(session, "look_first", st.stop)
+        page.slider(key="choose_layers").set_value(2).run()
+    page.query_params.clear()
+    page.query_params.update(old)
+    page.run()
+    assert run_of(page).model.layers == 1
+
+
+def test_the_way_back_counts_though_a_new_phase_asks_for_the_same_run(uncompiled, monkeypatch):
+    page = open_page(data="nearly_linear", inducing="5", layers="1")
+    old = dict(page.query_params)
+    page.slider(key="choose_layers").set_value(2).run()
+    page.query_params.clear()
+    page.query_params.update(old)
+    page.session_state.by_hand = True
+    with monkeypatch.context() as arrows:
+        arrows.setattr(session, "_by_the_arrows", lambda: True)
+        page.run()
+    assert run_of(page).model.layers == 1
+
+
+def do_by_numbers(page: AppTest, what: str, **numbers: float) -> AppTest:
+    page.selectbox(key="number_what").set_value(what).run()
+    for name, value in numbers.items():
+        page.number_input(key=f"number_{name}").set_value(value)
+    return press(page, "number_do")
+
+
+def test_what_the_mouse_does_can_be_done_by_numbers(small):
+    trains(small)
+    run = run_of(small)
+    run.pause()
+    do_by_numbers(small, "star", **{"0": 0.25})
+    assert small.query_params["star"] == "0.25"
+    least = float(run.latest.deep.layers[0].inducing.min())
+    do_by_numbers(small, "inducing", inducing=1, **{"0": -3.0})
+    place = (-3.0 - run.scaler.x_mean[0]) / run.scaler.x_scale[0]
+    shown(
+        small,
+        lambda page: np.isclose(run.latest.deep.layers[0].inducing.min(), place),
+        "moves the leftmost point",
+    )
+    assert place < least and "point" not in small.selectbox(key="number_what").options
+
+
+def test_points_are_put_down_and_taken_away_by_numbers(uncompiled):
+    page = open_page(data="drawn", inducing="5", layers="1")
+    before = page.session_state.choices.drawn_points
+    do_by_numbers(page, "point", **{"0": 0.123, "1": 0.456})
+    assert page.session_state.choices.drawn_points == [*before, (0.123, 0.456)]
+    do_by_numbers(page, "point", **{"0": 0.123, "1": 0.456})
+    assert page.session_state.choices.drawn_points == before
+
+
+def test_a_row_is_chosen_by_its_number(uncompiled):
+    page = open_page(data="concrete", inducing="5", layers="1")
+    do_by_numbers(page, "row", row=7)
+    star = [float(part) for part in page.query_params["star"].split(",")]
+    np.testing.assert_allclose(star, run_of(page).dataset.X[6], rtol=1e-3)
+
+
+def test_a_qr_code_is_there_once_the_box_is_open(uncompiled):
+    page = open_page(data="nearly_linear", inducing="5", layers="1")
+    assert not any("QR code" in html.proto.body for html in page.get("html"))
+    page.session_state.share = True
+    assert any("QR code" in html.proto.body for html in page.run().get("html"))
+
+
 def test_a_moment_s_link_pauses_once_and_not_again():
     page = open_page(inducing="5", data="nearly_linear", layers="1", speed="100", at="3")
     shown(page, lambda page: phase(page) == "paused", "pauses at the moment")
@@ -477,7 +598,8 @@ def test_another_browser_watches_and_may_start_its_own(small):
     with_click(watcher, {"name": "main/deep", "x": 0.5, "y": 0.1, "near_x": 0.1, "near_y": 0.1})
     assert watcher.query_params["star"] == "0.5"
     assert watcher.session_state.run_id == small.session_state.run_id
-    assert [b.label for b in watcher.button] == ["Start my own"] and not watcher.slider
+    assert {b.label for b in watcher.button} == {"Start my own", "Do it"} and not watcher.slider
+    assert watcher.selectbox(key="number_what").options == ["Look at an input x*"]
     press(watcher, "own")
     assert watcher.session_state.run_id != small.session_state.run_id
     assert run_of(watcher).model == run_of(small).model
@@ -616,8 +738,9 @@ def opened(page: AppTest, choices: Choices, saved) -> None:
     page.run()
 
 
-def test_the_run_as_python_trains_the_same_model(tmp_path, monkeypatch):
-    choices = Choices(data="drawn", layers=1, inducing=5)
+@pytest.mark.parametrize("data", ["drawn", "motorcycle"])
+def test_the_run_as_python_trains_the_same_model(data, tmp_path, monkeypatch):
+    choices = Choices(data=data, layers=1, inducing=5, seed=3)
     run = Run(choices.dataset, choices.model, choices.train)
     run.label = choices
     trained(run, 2)
@@ -625,9 +748,18 @@ def test_the_run_as_python_trains_the_same_model(tmp_path, monkeypatch):
     monkeypatch.setattr("dgp_core.train.train_chunk", by_chance)
     found = {}
     exec(compile(share.run_script(run), "run.py", "exec"), found)
-    assert np.array_equal(found["dataset"].X, run.dataset.X)
+    assert np.array_equal(found["train"].X, run.dataset.X)
     own, theirs = (jax.tree.leaves(m) for m in (run.latest.deep, found["state"].model))
     assert all(np.array_equal(a, b) for a, b in zip(own, theirs, strict=True))
+
+
+def test_of_real_data_a_tenth_is_held_out_and_no_row_is_on_both_sides():
+    whole, choices = catalogue.load("concrete"), Choices(data="concrete")
+    assert choices.held_out is not None
+    rows = np.concatenate([choices.dataset.X, choices.held_out.X])
+    assert len(choices.dataset) == int(0.9 * len(whole)) and len(rows) == len(whole)
+    assert sorted(map(tuple, rows)) == sorted(map(tuple, whole.X))
+    assert Choices(data="step").held_out is None is Choices(data="drawn").held_out
 
 
 def test_links_are_spelt_safely_and_lose_their_run():

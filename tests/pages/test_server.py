@@ -10,13 +10,14 @@ from types import SimpleNamespace
 
 import jax
 import numpy as np
+import orjson
 import pytest
 
 from dgp_core.data import Dataset
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.model import ModelSpec
 from dgp_core.train import TrainSpec
-from pages.ui.server import FILM_SECONDS, Scene, Server, same_origin
+from pages.ui.server import FILM_SECONDS, FIRST_SECONDS, HOLD_SECONDS, Scene, Server, same_origin
 
 MODEL = ModelSpec(layers=2, inducing=8)
 TRAIN = TrainSpec(steps=1_000_000, minibatch=None, decay=False)
@@ -123,16 +124,99 @@ def test_only_the_owner_moves_an_inducing_point(server, run_id):
 
 
 def test_a_film_plays_until_the_run_is_compiled(server, monkeypatch):
-    film = (SimpleNamespace(step=0), SimpleNamespace(step=7))
+    film = tuple(SimpleNamespace(step=step) for step in (0, 7, 20))
     run = Run(data(), MODEL, TRAIN)
     viewer = server.viewer("early", "me")
     scene, clock = Scene("x", counting([]), (), film), [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    assert server._moment(viewer, "main", scene, run, True).step == 0
-    clock[0] += 1.1 * FILM_SECONDS
-    assert server._moment(viewer, "main", scene, run, True).step == 7
-    clock[0] += 100
-    assert server._moment(viewer, "main", scene, run, True).step == 7
+    for later, step in (
+        (0, 0),
+        (0.9 * FIRST_SECONDS, 0),
+        (0.2 * FIRST_SECONDS, 7),
+        (0.9 * FILM_SECONDS, 7),
+        (0.2 * FILM_SECONDS, 20),
+        (100, 20),
+    ):
+        clock[0] += later
+        assert server._moment(viewer, "main", scene, run, True).step == step
+
+
+def test_a_run_at_rest_has_no_pace(server, run_id):
+    viewer = server.viewer("numbers", "me")
+    viewer.scenes = {"main": Scene(run_id, counting([]), ())}
+    run = server.workshop.watch(run_id)
+    for wish, pace in ((run.play, True), (run.pause, False)):
+        wish()
+        said = orjson.loads(server.elements(viewer)["main/numbers"])["text"]
+        assert ("steps/s" in said) == pace and "s of training" in said
+
+
+def test_a_film_goes_on_from_where_the_browser_had_come_by_itself(server, monkeypatch):
+    film = tuple(SimpleNamespace(step=step) for step in (0, 7, 20, 30))
+    clock = [100.0]
+    monkeypatch.setattr("pages.ui.server.time.monotonic", lambda: clock[0])
+    run = Run(data(), MODEL, TRAIN)
+    viewer, scene = server.viewer("early", "me"), Scene("x", counting([]), (), film)
+    viewer.film = 2
+    assert server._moment(viewer, "main", scene, run, False) is film[2] and viewer.film == 0
+    clock[0] += FILM_SECONDS + 0.01
+    assert server._moment(viewer, "main", scene, run, False) is film[3]
+    other = Run(data(), MODEL, TRAIN)  # the next run's film begins at its beginning
+    assert server._moment(viewer, "main", scene, other, False) is film[0]
+
+
+def test_a_run_of_a_known_shape_is_waited_for_a_moment_and_no_other(server, run_id, monkeypatch):
+    again, _ = server.workshop.start(data(), MODEL, TRAIN, owner="me")
+    server.workshop.watch(again).pause()
+    viewer, held = server.viewer("again", "me"), threading.Event()
+
+    def paint(run, moment):
+        held.wait(60)
+        return {"deep": {"text": "painted"}}
+
+    viewer.scenes = {"main": Scene(again, paint, ("again",))}
+    assert server.imminent(viewer)  # whether it is being started or painted
+    began = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: began + HOLD_SECONDS + 1)
+    assert not server.imminent(viewer)
+    monkeypatch.undo()
+    held.set()
+    until(lambda: server.signature(viewer)[0][2] is not None)
+    assert not server.imminent(viewer)
+    other = ModelSpec(layers=1, inducing=3)
+    strange, _ = server.workshop.start(data(), other, TRAIN, owner="me")
+    viewer.scenes = {"main": Scene(strange, paint, ("strange",))}
+    assert not server.imminent(viewer)
+    for over in (again, strange):
+        server.workshop.drop(over, "me")
+
+
+def test_a_page_goes_on_once_a_picture_was_seen_or_two_of_what_moves(server, run_id, monkeypatch):
+    viewer = server.viewer("first", "me")
+    for seen in ("two", None, 0):
+        server.hear(viewer, {"seen": seen})
+        assert not viewer.looked.is_set()
+    server.hear(viewer, {"seen": 1})
+    assert viewer.looked.is_set()
+
+    still = server.viewer("still", "me")
+    still.scenes = {"main": Scene(run_id, counting([]), ())}
+    server.hear(still, {"seen": 1})
+    assert still.looked.is_set()
+
+    def seen_twice(name: str, film: tuple) -> None:
+        watching = server.viewer(name, "me")
+        watching.scenes = {"main": Scene(run_id, counting([]), (), film)}
+        server.hear(watching, {"seen": 1})
+        assert not watching.looked.is_set()
+        server.hear(watching, {"seen": 2})
+        assert watching.looked.is_set()
+
+    with monkeypatch.context() as trains:
+        trains.setattr(Run, "at_rest", False)
+        seen_twice("trains", ())
+    monkeypatch.setattr(Run, "latest", None)
+    seen_twice("film", (SimpleNamespace(step=0),))
 
 
 def test_a_film_goes_on_while_the_first_picture_is_being_made(server, run_id):

@@ -18,6 +18,7 @@ from dgp_core import __main__ as terminal
 from dgp_core import archive, judge
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
+from dgp_core.references import LinearRegression
 from dgp_core.table import Limits, read_table
 from pages.figures.your_data import said
 from pages.ui import bring, desk, server
@@ -245,15 +246,18 @@ def test_a_file_beyond_the_limits_gets_the_command_by_its_first_rows(monkeypatch
     assert "the limit here is 20" in words(page)
     wishes = parsed(page.code[-1].value)
     assert wishes.data == "./-big.csv" and wishes.target == ["y"]
-    for content, target in ((gzip.compress(table()), "y"), (parquet(), "COLUMN")):
+    for content, target in ((gzip.compress(table()), "y"), (parquet(), "y")):
         page.file_uploader(key="your_file").set_value(("big", content, "")).run()
         assert "the limit here is 20" in words(page)
         assert parsed(page.code[-1].value).target == [target]
+    monkeypatch.setattr(desk, "first_rows_of_parquet", lambda source: b"")
+    page.file_uploader(key="your_file").set_value(("other", parquet(), "")).run()
+    assert parsed(page.code[-1].value).target == ["COLUMN"]  # where its first rows say nothing
 
 
 def parquet() -> bytes:
     file = io.BytesIO()
-    pq.write_table(pa.table({"x": np.arange(40.0), "y": np.arange(40.0)}), file)
+    pq.write_table(pa.table({"x": np.arange(40.0), "y": np.arange(40.0) ** 2}), file)
     return file.getvalue()
 
 
@@ -300,11 +304,12 @@ def test_a_fit_is_explained_when_asked(regression):
 
 
 def test_values_slid_in_are_predicted_as_by_the_core(regression):
+    assert regression.segmented_control(key="your_used").value == "linear"  # by the verdict
+    regression.segmented_control(key="your_used").set_value("single")
     regression.slider(key=f"your_at {HOSTILE}").set_value(1.0)
     regression.selectbox(key="your_at colour").set_value(2).run()
     kept = sound(regression).session_state["your_data"]
-    record = kept.fitted.archive("deep" if kept.held["used"] == "deep" else "rival")
-    outcome = Outcome(record)
+    outcome = Outcome(kept.fitted.archive("rival"))
     X = np.zeros((1, 5))
     X[0, 0], X[0, 1 + 2] = 1.0, 1.0
     mean = outcome.predictions(X)["y mean"][0]
@@ -335,6 +340,23 @@ def test_a_second_file_is_predicted_or_says_what_it_lacks(regression):
         assert np.array_equal(back.cells[name], values), name
 
 
+def test_the_straight_line_can_be_used_like_the_models(regression):
+    page = regression
+    page.segmented_control(key="your_used").set_value("linear").run()
+    content = f"colour,{HOSTILE}\nred,1.5\nblue,-0.5\n".encode()
+    page.file_uploader(key="your_second").set_value(("new.csv", content, "text/csv")).run()
+    assert "The straight line through" in words(sound(page))
+    kept = page.session_state["your_data"]
+    back = read_table(kept.made["predictions"][1])
+    data, rows = kept.fitted.prepared.dataset, kept.fitted.trial.train_rows
+    line = LinearRegression.fit(data.X[rows], data.Y[rows])
+    X = kept.fitted.prepared.recipe.inputs(read_table(content))
+    np.testing.assert_allclose(back.cells["y mean"], line.predict(X).mean[:, 0], rtol=1e-9)
+    assert not [b for b in page.get("download_button") if "Model" in b.proto.label]
+    page.segmented_control(key="your_used").set_value("deep").run()
+    assert "Model (.npz)" in [b.proto.label for b in sound(page).get("download_button")]
+
+
 def test_a_second_file_of_too_many_cells_gets_the_command(regression, monkeypatch):
     monkeypatch.setattr(desk, "MOST_PREDICTED_CELLS", 5)
     content = f"colour,{HOSTILE},note\nred,1.5,a\nblue,2,b\n".encode()
@@ -343,6 +365,10 @@ def test_a_second_file_of_too_many_cells_gets_the_command(regression, monkeypatc
     assert "more than this page writes" in words(sound(page))
     wishes = parsed(page.code[-1].value)
     assert (wishes.model, wishes.data, wishes.out) == ("model.npz", "new $x.csv", "predictions.csv")
+    page.segmented_control(key="your_used").set_value("linear").run()  # which has no file
+    assert "Bring them in several files" in words(sound(page))
+    assert not any("dgp_core predict" in code.value for code in page.code)
+    page.segmented_control(key="your_used").set_value("deep").run()
     monkeypatch.undo()
     sound(page.run())
 
@@ -464,3 +490,21 @@ def test_twenty_rows_stopped_are_judged_continued_and_let_go():
     assert "Predict one row" in [s.value for s in page.subheader]
     fitted.archives.clear()
     assert "The model was let go" in words(sound(page.run()))
+
+
+def test_a_word_about_a_column_of_the_last_file_is_let_pass():
+    def spoken_late():
+        import streamlit as st
+
+        from pages.ui import bring, desk
+
+        desk.take(b"a,b\n1,2\n2,3\n3,5\n", "new.csv")
+        before = desk.memory().brought
+        st.session_state["your_kind x"] = "dropped"
+        bring.decided("x")
+        bring.chosen_row()
+        assert desk.new_file("your_file") is None
+        st.write("unchanged" if desk.memory().brought is before else "changed")
+
+    page = AppTest.from_function(spoken_late, default_timeout=PATIENCE).run()
+    assert not page.exception and page.markdown[0].value == "unchanged"
