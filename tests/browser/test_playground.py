@@ -579,7 +579,7 @@ def go_to(page: Page, path: str) -> None:
     """By the page list at the top."""
     page.get_by_text("Explore", exact=True).first.click()
     page.locator(f'a[href$="/{path}"]').first.click()
-    page.wait_for_url(re.compile(path))
+    page.wait_for_url(re.compile(rf"/{path}(\?|$)"))  # not a choice of that name, as in layers=2
 
 
 def shown(page: Page, name: str) -> None:
