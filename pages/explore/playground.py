@@ -250,7 +250,8 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
         ),
     }
     above = {name: part for name, part in above.items() if name not in hidden}
-    columns = st.columns([width for width, _, _ in above.values()], gap="medium")
+    widths = [width for width, _, _ in above.values()]
+    columns = st.columns(widths, gap="medium", vertical_alignment="bottom")
     for column, (name, (_, words, formula)) in zip(columns, above.items(), strict=True):
         with column, st.container(gap="xsmall"):
             st.markdown(words, help=formula)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+from streamlit.components.v2 import component
 from streamlit.delta_generator import DeltaGenerator
 
 from dgp_core.live.run import Run
@@ -19,18 +20,23 @@ STYLE = """<style>
 .st-key-stage, .st-key-cookie { position: absolute; }
 .st-key-above { min-height: 2.5rem; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
+@media (max-width: 1150px) {
+  .st-key-bar { flex-wrap: nowrap; overflow-x: auto; gap: 0.35rem; }
+  .st-key-bar > * { flex-shrink: 0; }
+  .st-key-bar kbd { display: none; }
+}
 @media (max-width: 640px) {
   .st-key-above { min-height: 53px; }
   [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
   div:has(> .st-key-above) { position: sticky; top: 3.75rem; z-index: 90;
     background: var(--paper); }
-  .st-key-bar { flex-wrap: nowrap; overflow-x: auto; padding: 0.4rem 0.2rem; }
-  .st-key-bar > * { flex-shrink: 0; }
+  .st-key-bar { padding: 0.4rem 0.2rem; }
 }
 </style>"""
 # The theme's own blue is too faint for small letters on a tint of itself.
 CONTRAST = """<style>
 :root {{ --paper: {paper}; }}
+.st-key-theme {{ position: absolute; }}
 button[data-variant=segmented_control] p, [data-testid=stSlider] p {{ color: {text}; }}
 [data-testid=stCaptionContainer], [data-testid=stCaptionContainer] p {{ opacity: 1 !important;
   color: color-mix(in srgb, {text} 82%, transparent) !important; }}
@@ -46,8 +52,28 @@ div:has(> .st-key-state):not(div:has(> .st-key-above) ~ div) { margin-top: 3.5re
 PROJECTOR = "<style>html { font-size: 20px; } [data-testid=stSidebar] { display: none; }</style>"
 
 
+_theme = component(
+    "theme",
+    js="""export default ({ data, setTriggerValue }) => {
+      const app = document.querySelector("[data-testid=stApp]");
+      const look = new MutationObserver(() => {
+        const inks = getComputedStyle(app).backgroundColor.match(/[\\d.]+/g).slice(0, 3);
+        const dark = inks.reduce((sum, ink) => sum + Number(ink), 0) < 384;
+        if (dark === data.dark) return;
+        look.disconnect();
+        setTriggerValue("changed", true);
+      });
+      look.observe(app, { attributeFilter: ["class"] });
+      return () => look.disconnect();
+    }""",
+)
+
+
 def dress(style: str = STYLE) -> None:
-    """The page's margins, large type where a link asks for it, and letters that stand out."""
+    """The page's margins, large type where a link asks for it, and letters that stand out.
+
+    Pictures are inked for the theme: where another is put on, the page's script runs again.
+    """
     theme = "dark" if st.context.theme.type == "dark" else "light"
     text, paper = (st.get_option(f"theme.{theme}.{n}Color") for n in ("text", "background"))
     st.html(
@@ -56,6 +82,8 @@ def dress(style: str = STYLE) -> None:
         + ("" if "bar" in session.manner().hide else ROOM)
         + (PROJECTOR if session.manner().projector else "")
     )
+    again = session.by_hand(lambda: None)
+    _theme(key="theme", data={"dark": theme == "dark"}, on_changed_change=again)
 
 
 def state_line() -> None:

@@ -305,6 +305,7 @@ function moveTimeline(box, { index, count, text, live }) {
 // where the pointer is (it hovers, zooms and drags), and when it has come to rest.
 async function picture(box, content) {
   const { figure, alt, paper } = content;
+  box.content = content;
   box.setAttribute("role", "img");
   box.setAttribute("aria-label", alt);
   enlarge(figure.layout);
@@ -655,12 +656,13 @@ function save(name, url) {
 }
 
 // On a wall the page's type is larger, and so is that of its pictures.
-const enlarged = new WeakSet();
+const enlarged = new WeakMap(); // layout -> how many times as large as it came
 
 function enlarge(layout) {
-  const times = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
-  if (times <= 1 || enlarged.has(layout)) return;
-  enlarged.add(layout);
+  const wanted = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  const times = Math.max(1, wanted) / (enlarged.get(layout) ?? 1);
+  if (times === 1) return;
+  enlarged.set(layout, Math.max(1, wanted));
   const grow = (part) => {
     for (const [name, value] of Object.entries(part ?? {})) {
       if (/font$/.test(name) && value?.size) value.size *= times;
@@ -670,3 +672,12 @@ function enlarge(layout) {
   grow(layout);
   layout.height *= times;
 }
+
+// The page's type may grow after its first pictures, which may be the last for a while.
+const rem = document.createElement("div");
+rem.style.cssText = "position: absolute; width: 1rem; height: 0; visibility: hidden";
+document.body.append(rem);
+new ResizeObserver(() => {
+  for (const box of document.querySelectorAll(".stage-host"))
+    if (box.content) picture(box, box.content);
+}).observe(rem);

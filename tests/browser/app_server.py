@@ -14,15 +14,8 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 120
 START = """
-import time
-from dgp_core.live import run, workshop
+from dgp_core.live import workshop
 workshop.IDLE_SECONDS = 6.0
-advance = run.Run.advance
-def advance_and_rest(own):
-    advance(own)
-    if own.train.steps > 2_000:
-        own._due = max(own._due, time.monotonic() + 0.15)
-run.Run.advance = advance_and_rest
 from pages.ui import server
 server.FRAME_SECONDS = 0.2
 from streamlit.web.cli import main
@@ -35,8 +28,7 @@ def served(for_tests: bool = False) -> Iterator[tuple[str, int]]:
     """The address of a server that nobody has visited, and its process.
 
     For tests, programs compile in half the time (and train three times slower), half as many frames
-    keep the browser busy, runs that nobody watches any more stop after 6 seconds instead of 30, and
-    those without an end near rest between two turns, so that the processors are free for pages.
+    keep the browser busy, and runs that nobody watches any more stop after 6 seconds, not 30.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

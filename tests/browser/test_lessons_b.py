@@ -78,13 +78,17 @@ def test_hidden_settings_are_gone_and_questions_are_not(open_page):
 def test_on_a_wall_type_is_large_and_space_pauses(open_page):
     page = open_page("/does_depth_help?view=projector")
     trained_to(page, "line", 1)
-    page.wait_for_function(
-        """() => document.querySelector(".stage-host[data-name='line/deep']")
-             ?._fullLayout?.font.size > 14"""
-    )
+    large = """() => document.querySelector(".stage-host[data-name='line/deep']")
+                 ?._fullLayout?.font.size > 14"""
+    page.wait_for_function(large)
     expect(button(page, "pause_8_line")).to_be_visible()
     page.keyboard.press("Space")
     expect(button(page, "play_8_line")).to_be_visible()
+    # The type of a picture that does not move grows with the page's.
+    page.evaluate("() => { document.documentElement.style.fontSize = '16px'; }")
+    page.wait_for_function(f"() => !({large})()")
+    page.evaluate("() => { document.documentElement.style.fontSize = ''; }")
+    page.wait_for_function(large)
 
 
 def test_a_sheet_prints_on_several_pages(open_page):

@@ -638,7 +638,10 @@ def test_the_other_pages_show_the_same_run_from_other_sides(open_page):
     with page.expect_download() as download:
         frame.get_by_role("button", name="SVG").click()
     assert rgb(DARK.paper) in download.value.path().read_text()  # light letters, on dark
-    page.emulate_media(color_scheme="light")
+    page.emulate_media(color_scheme="light")  # nothing is pressed, and pictures follow
+    expect(page.locator("[data-name=prior_zero] .xtitle").first).to_have_css(
+        "fill", rgb(LIGHT.text)
+    )
     go_to(page, "collection")
     shown(page, "collection_rows")
     assert serious(page) == []
