@@ -15,6 +15,7 @@ from pages.figures.marks import (
     labelled_axis,
     line,
     lines,
+    log_ticks,
     saying,
     triangle,
     typed,
@@ -133,12 +134,12 @@ def history_figure(history: LayerHistory, what: What, ink: Ink, height: int = 26
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", nticks=6)
     layout["yaxis"] = labelled_axis(ink, HISTORY_TITLES[what])
-    if what in ("lengthscales", "deviation", "noise"):
-        layout["yaxis"] |= {"type": "log", "nticks": 6}
     if what == "departure":
         layout["yaxis"]["range"] = [-0.02, 1.02]
     step = np.maximum(history.step, 0.5)  # a log scale has no 0: the start lies at a half
     curves = _curves(history, what)
+    if what in ("lengthscales", "deviation", "noise"):
+        layout["yaxis"] |= log_ticks(np.concatenate([values for _, values, _, _ in curves]))
     traces = [
         {
             **line(typed(step), typed(values)),

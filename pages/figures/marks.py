@@ -98,6 +98,16 @@ def saying(text: str, ink: Ink, height: int) -> dict:
     return {"data": [], "layout": layout | {a: {"visible": False} for a in ("xaxis", "yaxis")}}
 
 
+def log_ticks(values: np.ndarray) -> dict:
+    """Where an axis of logarithms has its numbers, so that none touches the next: at 1, 2 and 5, or
+    over many decades at these alone; where there is less than one, Plotly finds its own."""
+    shown = values[np.isfinite(values) & (values > 0)]
+    decades = np.ptp(np.log10(shown)) if shown.size else 0.0
+    if decades < 0.7:  # 1, 2 and 5 might leave a single one
+        return {"type": "log", "nticks": 6}
+    return {"type": "log", "dtick": "D2" if decades < 2.5 else 1}
+
+
 def labelled_axis(ink: Ink, title: str, **more) -> dict:
     return {
         "title": {"text": title, "font": {"size": 13}, "standoff": 6},

@@ -4,7 +4,7 @@ import numpy as np
 
 from dgp_core.live.noise_view import GradientNoise, NoiseView, RowAlone
 from pages.figures.classes import colour, dash, symbol
-from pages.figures.marks import base_layout, labelled_axis, line, typed
+from pages.figures.marks import base_layout, labelled_axis, line, log_ticks, typed
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 
 WAYS = (
@@ -118,7 +118,7 @@ def gradient_noise_figure(
         tickvals=list(across),
         ticktext=[_size(view, by, v) for v in across],
     )
-    layout["yaxis"] = labelled_axis(ink, "noise ÷ gradient", type="log", nticks=6)
+    layout["yaxis"] = labelled_axis(ink, "noise ÷ gradient", **log_ticks(table))
     traces = []
     for k, (other, values) in enumerate(zip(others, table, strict=True)):
         name = f"B = {_size(view, 'rows', other)}" if by == "samples" else f"S = {other}"

@@ -15,6 +15,7 @@ from pages.figures.layers import (
     removal_figure,
     without_figure,
 )
+from pages.figures.marks import log_ticks
 from pages.figures.palette import DARK, LIGHT
 from tests.core.test_mixture_view import curve, moment
 from tests.pages.test_figures_mixture import checked, titles, values
@@ -107,6 +108,16 @@ def test_history_by_layer(two, what):
         assert any("likelihood, in units of y" in name for name in traces)
     if what == "lengthscales":
         assert "layer 1 of 2, t0" in traces
+
+
+@pytest.mark.parametrize(
+    ("values", "dtick"),
+    [([1.0, 3.0], None), ([0.2, 1.1], "D2"), ([0.01, 0.0, np.nan, 100.0], 1), ([0.0], None)],
+)
+def test_numbers_on_a_log_axis_keep_clear_of_each_other(values, dtick):
+    """With 1, 2 and 5 there are always two of them, and never more than nine."""
+    ticks = log_ticks(np.array(values))
+    assert ticks["type"] == "log" and ticks.get("dtick") == dtick
 
 
 def test_what_a_layer_is_worth(two):
