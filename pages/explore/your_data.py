@@ -243,7 +243,7 @@ def pictures(fitted: Fitted) -> None:
     deep, rival, bound = st.columns((5, 5, 4), gap="medium")
     with deep, st.container(gap="xsmall"):
         st.markdown(f"**Deep model: {L} layers**" if L > 1 else "**Deep model, of one layer**")
-        stage.picture("fit/deep", 285)
+        stage.picture("fit/deep", 285, seek=True)
     with rival, st.container(gap="xsmall"):
         st.markdown("**Its single-layer rival**")
         stage.picture("fit/rival", 285)
@@ -254,15 +254,19 @@ def pictures(fitted: Fitted) -> None:
     stage.words("fit/numbers", 20)
 
 
-def play(fitted: Fitted) -> bool:
-    """Feeds the live pictures, as long as the main run is there."""
-    if fitted.run() is None:
-        return False
-    look = boards.Look(ink=ink())
-    assert fitted.trial.main_id is not None
-    scene = Scene(fitted.trial.main_id, partial(boards.fit, look=look), ("fit", look))
-    session.play({"fit": scene})
-    return True
+def play(fitted: Fitted | None) -> bool:
+    """Feeds the live pictures, as long as the main run is there.
+
+    Its place in the page is there before: nothing below is made anew when a fit begins.
+    """
+    scenes = {}
+    if fitted is not None and fitted.run() is not None:
+        look = boards.Look(ink=ink())
+        assert fitted.trial.main_id is not None
+        shows = partial(boards.fit, look=look)
+        scenes["fit"] = Scene(fitted.trial.main_id, shows, ("fit", look))
+    session.play(scenes)
+    return bool(scenes)
 
 
 # 3. Judge.
@@ -890,7 +894,7 @@ st.markdown(
 with in_words("This page could not be shown. Reload it, or bring other data."):
     kept = memory()
     fitted = kept.fitted
-    live = fitted is not None and play(fitted)
+    live = play(fitted)
     # Each step has a place of its own: what grows in one does not put the next ones, and a file
     # that is just coming in there, in another.
     with st.container():

@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 
 from dgp_core.data import Dataset
 from dgp_core.plain import plain
+from pages.figures.marks import tally
 from pages.figures.palette import DEEP, DRAW, FONT, INDUCING, SINGLE, Ink
 
 CLASS_MARKS = (
@@ -88,9 +89,8 @@ def _spread(dataset: Dataset, ink: Ink) -> go.Figure:
         counts = [int(np.sum(y == code)) for code in range(len(dataset.classes))]
         figure = go.Figure(go.Bar(x=[plain(c) for c in dataset.classes], y=counts))
     else:
-        counts, edges = np.histogram(y, 40)
-        middle = 0.5 * (edges[1:] + edges[:-1])
-        figure = go.Figure(go.Bar(x=middle, y=counts, width=np.diff(edges)))
+        middle, counts, width = tally(y, 40)
+        figure = go.Figure(go.Bar(x=middle, y=counts, width=width))
     figure.update_traces(marker=dict(color=DEEP, line=dict(color=ink.paper, width=1)))
     figure.update_xaxes(title=plain(dataset.output_names[0]))
     return figure.update_yaxes(title="rows")

@@ -29,6 +29,18 @@ def steady(low: float, high: float) -> list[float]:
     return [float(grain * np.floor(low / grain)), float(grain * np.ceil(high / grain))]
 
 
+def tally(y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """The middles of bars, how many values are in each, and their width.
+
+    Whole numbers that are near each other, such as marks or counts, have a bar each.
+    """
+    low, high = float(np.min(y)), float(np.max(y))
+    if high - low < 2 * bins and np.all(y == np.round(y)):
+        return np.arange(low, high + 1), np.bincount((y - low).astype(int)), 0.8
+    counts, edges = np.histogram(y, bins)
+    return 0.5 * (edges[1:] + edges[:-1]), counts, float(edges[1] - edges[0])
+
+
 def line(x: dict, y: dict) -> dict:
     return {"type": "scatter", "mode": "lines", "x": x, "y": y}
 

@@ -6,7 +6,7 @@ from dgp_core.live.views import HiddenPanel, Reliability, Response, TablePanel, 
 from dgp_core.plain import plain
 from pages.figures.classes import class_marker, colour
 from pages.figures.legends import both_shades, data_keys, key, legend_row, stroke
-from pages.figures.marks import band, base_layout, frame, labelled_axis, line, typed
+from pages.figures.marks import band, base_layout, frame, labelled_axis, line, tally, typed
 from pages.figures.palette import DEEP, SINGLE, Ink, tint
 from pages.figures.plane import SCALE
 
@@ -292,8 +292,8 @@ def outcome_figure(
         bars |= {"x": typed(np.arange(len(counts))), "y": typed(counts)}
         bars["marker"] = {"color": [colour(c) for c in range(len(classes))]}
     else:
-        counts, edges = np.histogram(y, 30)
-        bars |= {"x": typed(edges[:-1] + 0.5 * np.diff(edges)), "y": typed(counts)}
+        middle, counts, width = tally(y, 30)
+        bars |= {"x": typed(middle), "y": typed(counts), "width": 0.96 * width}
     bars["hovertemplate"] = "%{y:,.0f} rows at %{x}<extra></extra>"
     return {"data": [bars], "layout": layout}
 

@@ -17,7 +17,6 @@ STYLE = """<style>
 [data-testid=stMainBlockContainer] { padding: 4rem 2rem 3rem; }
 [data-testid=stSidebarHeader] { height: 2.5rem; margin-bottom: 0; }
 [data-testid=stSidebarUserContent] { padding-top: 0; }
-.st-key-stage, .st-key-cookie { position: absolute; }
 .st-key-above { min-height: 2.5rem; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 @media (max-width: 1150px) {
@@ -33,10 +32,11 @@ STYLE = """<style>
   .st-key-bar { padding: 0.4rem 0.2rem; }
 }
 </style>"""
-# The theme's own blue is too faint for small letters on a tint of itself.
+# The theme's own blue is too faint for small letters on a tint of itself. What has nothing to show
+# takes no room.
 CONTRAST = """<style>
 :root {{ --paper: {paper}; }}
-.st-key-theme {{ position: absolute; }}
+.st-key-stage, .st-key-cookie, .st-key-theme {{ position: absolute; }}
 button[data-variant=segmented_control] p, [data-testid=stSlider] p {{ color: {text}; }}
 [data-testid=stCaptionContainer], [data-testid=stCaptionContainer] p {{ opacity: 1 !important;
   color: color-mix(in srgb, {text} 82%, transparent) !important; }}

@@ -71,7 +71,6 @@ __all__ = [
 STYLE = """<style>
 [data-testid=stMainBlockContainer] { max-width: 66rem; padding-top: 4.2rem; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
-.st-key-stage, .st-key-cookie { position: absolute; }
 .stMarkdown > div:has(.katex-display), .stMarkdown > div > div:has(> .katex-display) {
   width: 100%;
 }

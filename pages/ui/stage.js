@@ -42,10 +42,21 @@ export function mount({ parentElement, data, setTriggerValue }) {
   box.setAttribute("data-kind", data.kind);
   if (data.height) box.style.minHeight = data.height + "px";
   if (data.kind === "timeline") timeline(box);
+  if (data.seek) seek(box);
   if (!hosts.has(data.name)) hosts.set(data.name, new Set());
   hosts.get(data.name).add(box);
   if (newest.has(data.name)) show(box, newest.get(data.name));
   return () => forget(box);
+}
+
+// What a press on a button has brought about is looked at, wherever on the page it is.
+const SEEK = 5000; // milliseconds after the press
+function seek(box) {
+  if (box.sought) return;
+  box.sought = true;
+  if (!(performance.now() - stage.hand < SEEK)) return;
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  box.scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
 }
 
 function forget(box) {

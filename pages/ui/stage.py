@@ -80,12 +80,10 @@ def connection(
     )
 
 
-def picture(name: str, height: int) -> None:
-    """A live picture, such as `main/deep`."""
-    _host(
-        key=f"stage_{name}",
-        data={"kind": "picture", "name": name, "height": height, "library": library()},
-    )
+def picture(name: str, height: int, seek: bool = False) -> None:
+    """A live picture, such as `main/deep`; it may come into view where a press has brought it."""
+    data = {"kind": "picture", "name": name, "height": height, "library": library(), "seek": seek}
+    _host(key=f"stage_{name}", data=data)
 
 
 def words(name: str, height: int = 0) -> None:

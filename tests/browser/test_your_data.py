@@ -103,8 +103,11 @@ def plan(page: Page, inducing: int, steps: str, folds: str = "") -> None:
 
 def fit(page: Page) -> Locator:
     """Presses the button and waits for the end; returns the verdict."""
+    page.evaluate("() => { window.table = document.querySelector('[data-testid=stDataFrame]'); }")
     page.get_by_role("button", name="Fit", exact=True).click()
     expect(page.get_by_role("button", name="Fit again")).to_be_visible()
+    expect(page.locator('.stage-host[data-name="fit/deep"]')).to_be_in_viewport()
+    assert page.evaluate("() => window.table.isConnected")  # nothing above was made anew
     verdict = page.locator(".st-key-verdict")
     expect(verdict).to_contain_text(re.compile("model|layer|rows"), timeout=COMPILED)
     # By its key: Streamlit's own status has a button of that name too.

@@ -191,6 +191,10 @@ def test_what_is_to_be_predicted_is_counted():
     y = np.random.default_rng(0).normal(size=50)
     (bars,) = checked(outcome_figure(y, "y", (), LIGHT)).values()
     assert values(bars["y"]).sum() == 50
+    (bars,) = checked(outcome_figure(np.array([3.0, 6, 3, -1]), "y", (), LIGHT)).values()
+    assert dict(zip(values(bars["x"]), values(bars["y"]), strict=True)) == {
+        -1: 1, 0: 0, 1: 0, 2: 0, 3: 2, 4: 0, 5: 0, 6: 1
+    }  # fmt: skip
     figure = outcome_figure(np.array([0.0, 1, 1]), "y", ("no", "yes"), LIGHT)
     (bars,) = checked(figure).values()
     assert list(values(bars["y"])) == [1, 2]
