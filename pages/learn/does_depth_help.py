@@ -112,6 +112,18 @@ def ours(name: str) -> str:
     return f"Ours, against one layer: {', '.join(parts)}."
 
 
+def whether(name: str) -> str:
+    """What these numbers say about depth on a set."""
+    gains = [gain for gain, _ in against_one_layer(measured(), name).values()]
+    if not gains:
+        return ""
+    if min(gains) < -HARM:
+        return "Depth has hurt there."
+    if max(gains) > HARM:
+        return "Depth has helped there too."
+    return "Depth has not helped. It has not hurt either."
+
+
 def worst(names: tuple[str, ...]) -> str:
     """The least that depth has gained on these sets."""
     found = [
@@ -237,8 +249,8 @@ LESSON = Lesson(
             f"so the truth is a composition, and layers pay. {ours('kin8nm')} That is much: over "
             "the 820 held-out rows, a tenth of a nat a row is a factor of $e^{82}$ in how likely "
             "they are.\n\n"
-            "**energy** asks how much heat a building needs, and one layer can say it. "
-            f"{ours('energy')} Depth has not helped. It has not hurt either."
+            "**energy** asks how much heat a building needs, by eight numbers about its shape. "
+            f"{ours('energy')} {whether('energy')}"
         ),
         Words("## The table"),
         Picture(
