@@ -380,16 +380,15 @@ def _marks(places: list[tuple[float, int]], name: str, marker: dict) -> dict:
     }
 
 
-def against_one_layer(rows: Sequence[dict], name: str) -> dict[str, tuple[float, int]]:
-    """What two and three layers gain on one, in nats a row, over so many splits that both have."""
-    found = {}
+def against_one_layer(rows: Sequence[dict], name: str) -> dict[str, dict[int, float]]:
+    """What two and three layers gain on one, in nats a row, on each split that both have."""
     scores = {(r["model"], r["split"]): r["loglik"] for r in rows if r["set"] == name}
-    for model in ("dgp2", "dgp3"):
-        gains = [
-            value - scores["sgp", split]
+    found = {
+        model: {
+            split: value - scores["sgp", split]
             for (own, split), value in scores.items()
             if own == model and ("sgp", split) in scores
-        ]
-        if gains:
-            found[model] = (float(np.mean(gains)), len(gains))
-    return found
+        }
+        for model in ("dgp2", "dgp3")
+    }
+    return {model: gains for model, gains in found.items() if gains}

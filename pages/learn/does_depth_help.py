@@ -100,36 +100,48 @@ def _number(value: float | None, error: float = np.nan) -> str:
     return text.replace("-", "−")
 
 
+def mean_gains(name: str) -> list[tuple[str, float, int]]:
+    """Each deep model, its mean gain on one layer, and over how many splits of a set."""
+    found = against_one_layer(measured(), name)
+    return [
+        (model, float(np.mean([*gains.values()])), len(gains)) for model, gains in found.items()
+    ]
+
+
 def ours(name: str) -> str:
     """What was measured here of depth on a set."""
-    gains = against_one_layer(measured(), name)
-    if not gains:
-        return "We have not measured depth on it."
     parts = [
         f"{MODELS[model].lower()} {_signed(gain)} nats a row ({n} split{'s' * (n > 1)})"
-        for model, (gain, n) in gains.items()
+        for model, gain, n in mean_gains(name)
     ]
+    if not parts:
+        return "We have not measured depth on it."
     return f"Ours, against one layer: {', '.join(parts)}."
 
 
 def whether(name: str) -> str:
-    """What these numbers say about depth on a set."""
-    gains = [gain for gain, _ in against_one_layer(measured(), name).values()]
-    if not gains:
+    """On how many splits of a set depth has helped, and on how many it has hurt."""
+    found = [
+        (split, gain)
+        for gains in against_one_layer(measured(), name).values()
+        for split, gain in gains.items()
+    ]
+    ahead = {split for split, gain in found if gain > HARM}
+    behind = {split for split, gain in found if gain < -HARM}
+    if not found:
         return ""
-    if min(gains) < -HARM:
-        return "Depth has hurt there."
-    if max(gains) > HARM:
-        return "Depth has helped there too."
-    return "Depth has not helped. It has not hurt either."
+    if not ahead and not behind:
+        return "Depth has not helped. It has not hurt either."
+    return (
+        f"By more than {HARM} nats, a deep model is ahead on {len(ahead)} of "
+        f"{len({split for split, _ in found})} splits, and behind on {len(behind) or 'none'}."
+    )
 
 
 def worst(names: tuple[str, ...]) -> str:
     """The least that depth has gained on these sets."""
     found = [
-        (gain, MODELS[model].lower(), name)
-        for name in names
-        for model, (gain, _) in against_one_layer(measured(), name).items()
+        (gain, MODELS[model].lower(), name) for name in names for model, gain, _ in mean_gains(name)
     ]
     if not found:
         return ""
@@ -148,7 +160,7 @@ def recipe() -> str:
 def few_splits() -> Question:
     """Whether the splits that were measured on kin8nm tell one layer from two."""
     scores = [r for r in measured() if (r["set"], r["model"]) == ("kin8nm", "dgp2")]
-    gain, n = against_one_layer(measured(), "kin8nm").get("dgp2", (0.0, 0))
+    gain, n = next(((g, n) for model, g, n in mean_gains("kin8nm") if model == "dgp2"), (0.0, 0))
     spread = np.ptp([row["loglik"] for row in scores]) if scores else 0.0
     sizes = f"{gain:.1f} nats between the models, {spread:.2f} between the splits."
     return Question(
