@@ -111,8 +111,8 @@ def saying(text: str, ink: Ink, height: int) -> dict:
 
 
 def log_ticks(values: np.ndarray) -> dict:
-    """Where an axis of logarithms has its numbers, so that none touches the next: at 1, 2 and 5, or
-    over many decades at these alone; where there is less than one, Plotly finds its own."""
+    """Where an axis of logarithms has its numbers, so that none touches the next: at 1, 2 and 5 of
+    each decade; of many decades, at 1 alone; of less than one, where Plotly thinks best."""
     shown = values[np.isfinite(values) & (values > 0)]
     decades = np.ptp(np.log10(shown)) if shown.size else 0.0
     if decades < 0.7:  # 1, 2 and 5 might leave a single one
