@@ -100,19 +100,17 @@ def _number(value: float | None, error: float = np.nan) -> str:
     return text.replace("-", "−")
 
 
-def mean_gains(name: str) -> list[tuple[str, float, int]]:
-    """Each deep model, its mean gain on one layer, and over how many splits of a set."""
+def mean_gains(name: str) -> dict[str, tuple[float, int]]:
+    """Each deep model's mean gain on one layer of a set, and over how many splits."""
     found = against_one_layer(measured(), name)
-    return [
-        (model, float(np.mean([*gains.values()])), len(gains)) for model, gains in found.items()
-    ]
+    return {m: (float(np.mean([*gains.values()])), len(gains)) for m, gains in found.items()}
 
 
 def ours(name: str) -> str:
     """What was measured here of depth on a set."""
     parts = [
         f"{MODELS[model].lower()} {_signed(gain)} nats a row ({n} split{'s' * (n > 1)})"
-        for model, gain, n in mean_gains(name)
+        for model, (gain, n) in mean_gains(name).items()
     ]
     if not parts:
         return "We have not measured depth on it."
@@ -141,7 +139,9 @@ def whether(name: str) -> str:
 def worst(names: tuple[str, ...]) -> str:
     """The least that depth has gained on these sets."""
     found = [
-        (gain, MODELS[model].lower(), name) for name in names for model, gain, _ in mean_gains(name)
+        (gain, MODELS[model].lower(), name)
+        for name in names
+        for model, (gain, _) in mean_gains(name).items()
     ]
     if not found:
         return ""
@@ -160,7 +160,7 @@ def recipe() -> str:
 def few_splits() -> Question:
     """Whether the splits that were measured on kin8nm tell one layer from two."""
     scores = [r for r in measured() if (r["set"], r["model"]) == ("kin8nm", "dgp2")]
-    gain, n = next(((g, n) for model, g, n in mean_gains("kin8nm") if model == "dgp2"), (0.0, 0))
+    gain, n = mean_gains("kin8nm").get("dgp2", (0.0, 0))
     spread = np.ptp([row["loglik"] for row in scores]) if scores else 0.0
     sizes = f"{gain:.1f} nats between the models, {spread:.2f} between the splits."
     return Question(
