@@ -289,12 +289,16 @@ def score(
     n_train: int,
     fold: int = 0,
     rows: np.ndarray | None = None,
+    pad_to: int = 0,
     seconds_per_step: float | None = None,
     seconds: float | None = None,
 ) -> Card:
-    """A model's card; `rows` are the held-out rows' places in the whole set."""
+    """A model's card; `rows` are the held-out rows' places in the whole set.
+
+    Fewer rows than `pad_to` are padded, so that folds of unequal sizes share compiled programs.
+    """
     held, chosen = sample_rows(held_out, MOST_SCORED)
-    forecast = predictor(held)
+    forecast = predictor(_padded(held, min(pad_to, MOST_SCORED))).take(len(held))
     return Card(
         model=name,
         fold=fold,
@@ -308,6 +312,13 @@ def score(
         seconds_per_step=seconds_per_step,
         seconds=seconds,
     )
+
+
+def _padded(rows: Dataset, n: int) -> Dataset:
+    """At least n rows: the first one is repeated behind the last."""
+    places = np.arange(max(n, len(rows)))
+    places[len(rows) :] = 0
+    return rows if len(places) == len(rows) else rows.take(places)
 
 
 def _scores(forecast: Forecast, Y: np.ndarray) -> dict[str, float]:

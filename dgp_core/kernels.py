@@ -4,13 +4,15 @@ A kernel is a pytree with unconstrained leaves; `gram(X, Z)` is the matrix k(x, 
 the vector k(x, x). Kernels add and multiply: `RBF.create(2) + Linear.create(2)`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add, mul
 from typing import Protocol, Self
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from dgp_core.pytree import pytree
 
@@ -272,6 +274,134 @@ KERNELS = {
     "periodic": Periodic,
     "linear": Linear,
 }
+
+
+@pytree
+@dataclass(frozen=True)
+class AnyKernel:
+    """One of KERNELS, chosen by a number: a program compiled for it serves them all.
+
+    It holds the parameters of every kind; those of the others do not matter.
+    """
+
+    kind: jax.Array
+    """The place of the kernel in KERNELS."""
+    log_variance: jax.Array
+    log_lengthscales: jax.Array
+    log_alpha: jax.Array
+    log_periods: jax.Array
+    log_variances: jax.Array
+
+    @classmethod
+    def parameters(cls, n_inputs: int) -> dict[str, tuple[int, ...]]:
+        """The shape of each parameter."""
+        each = (n_inputs,)
+        return {
+            "log_variance": (),
+            "log_lengthscales": each,
+            "log_alpha": (),
+            "log_periods": each,
+            "log_variances": each,
+        }
+
+    def gram(self, X: jax.Array, Z: jax.Array) -> jax.Array:
+        """k(x, z) for every pair (N, M)."""
+        linear = self.kind == _PLACES["linear"]
+        log_scale = jnp.where(linear, 0.5 * self.log_variances, -self.log_lengthscales)
+        numbers = self.log_variance, self.log_alpha, log_scale, self.log_periods
+        return _any_gram(X, Z, numbers, self.kind)
+
+    def diagonal(self, X: jax.Array) -> jax.Array:
+        """k(x, x)."""
+        linear = self.kind == _PLACES["linear"]
+        stationary = jnp.broadcast_to(jnp.exp(self.log_variance), X.shape[:1])
+        return jnp.where(linear, Linear(self.log_variances).diagonal(X), stationary)
+
+
+_PLACES = {name: i for i, name in enumerate(KERNELS)}
+
+
+def _periodic_gram(X, Z, numbers) -> jax.Array:
+    log_variance, _, log_scale, log_periods = numbers
+    return Periodic(log_variance, -log_scale, log_periods).gram(X, Z)
+
+
+def _with_slopes(kernel: type) -> Callable:
+    """A kernel's gram, and its derivatives by r² and by log α."""
+
+    def of_distance(r2, log_variance, log_alpha):
+        if kernel is RBF:
+            return jnp.exp(log_variance - 0.5 * r2)
+        given = {"log_alpha": log_alpha} if kernel is RationalQuadratic else {}
+        own = kernel(log_variance=log_variance, log_lengthscales=jnp.zeros(1), **given)
+        return own.variance * own.shape(r2)
+
+    def stationary(X, Z, numbers):
+        log_variance, log_alpha, log_scale, _ = numbers
+        scale = jnp.exp(log_scale)[None]
+        r2 = _squared_distance(X * scale, Z * scale)
+        at = partial(of_distance, log_variance=log_variance)
+        # Entry by entry, so that a tangent of ones gives each one's own derivative.
+        K, slope = jax.jvp(lambda r2: at(r2, log_alpha=log_alpha), (r2,), (jnp.ones_like(r2),))
+        if kernel is not RationalQuadratic:
+            return K, slope, jnp.zeros_like(K)
+        one = jnp.ones((), r2.dtype)
+        return K, slope, jax.jvp(lambda a: at(r2, log_alpha=a), (log_alpha,), (one,))[1]
+
+    def periodic(X, Z, numbers):
+        K = _periodic_gram(X, Z, numbers)
+        return K, jnp.zeros_like(K), jnp.zeros_like(K)
+
+    def linear(X, Z, numbers):
+        K = (X * jnp.exp(2 * numbers[2])[None]) @ Z.T
+        return K, jnp.zeros_like(K), jnp.zeros_like(K)
+
+    return {Periodic: periodic, Linear: linear}.get(kernel, stationary)
+
+
+_GRAMS = tuple(_with_slopes(kernel) for kernel in KERNELS.values())
+
+
+@jax.custom_vjp
+def _any_gram(X: jax.Array, Z: jax.Array, numbers: tuple, kind: jax.Array) -> jax.Array:
+    """The gram matrix of the kernel of this number.
+
+    `lax.switch` alone would keep what each kernel's derivative needs, zeros for all but one. Those
+    of r² share one derivative here; the periodic kernel is computed again for its own.
+    """
+    return _any_gram_forward(X, Z, numbers, kind)[0]
+
+
+def _any_gram_forward(X, Z, numbers, kind):
+    K, slope, by_alpha = lax.switch(kind, _GRAMS, X, Z, numbers)
+    return K, (X, Z, numbers, kind, K, slope, by_alpha)
+
+
+def _any_gram_backward(residuals, K_bar):
+    X, Z, numbers, kind, K, slope, by_alpha = residuals
+    linear = kind == _PLACES["linear"]
+
+    def other():
+        # With W = −2 K̄ ⊙ ∂k/∂r²: ∂x = Σ_z w(z − x), ∂z = Σ_x w(x − z); of x·z: ∂x = Σ_z k̄ z.
+        scale = jnp.exp(numbers[2])[None]
+        x, z, own = X * scale, Z * scale, jnp.where(linear, 0.0, 1.0)
+        W = jnp.where(linear, K_bar, -2 * K_bar * slope)
+        over_z = W @ jnp.concatenate([z, jnp.ones_like(z[:, :1])], 1)
+        over_x = W.T @ jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1)
+        x_bar = over_z[:, :-1] - own * over_z[:, -1:] * x
+        z_bar = over_x[:, :-1] - own * over_x[:, -1:] * z
+        log_scale_bar = jnp.sum(x_bar * x, 0) + jnp.sum(z_bar * z, 0)
+        by_variance = own * jnp.sum(K_bar * K)
+        by_numbers = by_variance, jnp.sum(K_bar * by_alpha), log_scale_bar, jnp.zeros_like(scale[0])
+        return x_bar * scale, z_bar * scale, by_numbers
+
+    def periodic():
+        return jax.vjp(_periodic_gram, X, Z, numbers)[1](K_bar)
+
+    return (*lax.cond(kind == _PLACES["periodic"], periodic, other), None)
+
+
+_any_gram.defvjp(_any_gram_forward, _any_gram_backward)
 
 
 def create_kernel(

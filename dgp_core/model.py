@@ -1,6 +1,7 @@
 """The deep GP: start values, a sample path through its layers, and the bound."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -25,6 +26,12 @@ JITTER = 1e-6
 
 SKETCH = 10_000
 """Rows that the start values are measured on, at the most."""
+
+DRAWN_ROWS = 128
+"""Rows whose random numbers come from one key."""
+
+MOST_BLOCKS = 1 << 24
+"""Blocks of DRAWN_ROWS rows that have keys of their own: two billion rows in a batch."""
 
 BLOCK = 20_000
 """Rows that are propagated together: the B×M matrices of more would take too much memory."""
@@ -212,7 +219,10 @@ def factorise_all(model: DeepGP, jitter: jax.Array | float = JITTER) -> tuple[Fa
 
 
 def propagate(
-    factors: tuple[Factors, ...], X: jax.Array, draws: list[jax.Array], concatenate: bool = False
+    factors: tuple[Factors, ...],
+    X: jax.Array,
+    draws: Sequence[jax.Array],
+    concatenate: bool = False,
 ) -> list[Normal]:
     """One sample path through the layers: each layer's marginals given the sample below it.
 
@@ -229,11 +239,37 @@ def propagate(
     return marginals
 
 
-def path_draws(key: jax.Array, model: DeepGP, n_rows: int) -> list[jax.Array]:
-    """ε of every inner layer (n_rows, P): independent columns of one draw."""
+def row_draws(
+    key: jax.Array, layer: int, n_rows: int, n_columns: int, dtype, first_block: int = 0
+) -> jax.Array:
+    """Standard normals (n_rows, n_columns), in each place the same however many there are.
+
+    Every DRAWN_ROWS rows have a key of their own, and their columns come one after another.
+    """
+    blocks = first_block + jnp.arange(-(-n_rows // DRAWN_ROWS))
+    keys = jax.vmap(partial(block_key, key, layer))(blocks)
+    draws = jax.vmap(lambda key: jax.random.normal(key, (n_columns, DRAWN_ROWS), dtype))(keys)
+    return jnp.swapaxes(draws, 1, 2).reshape(-1, n_columns)[:n_rows]
+
+
+def path_draws(
+    key: jax.Array, model: DeepGP, n_rows: int, n_samples: int = 1
+) -> tuple[jax.Array, ...]:
+    """ε of every inner layer (S·n_rows, P), and last what the likelihood draws, if anything."""
+    dtype = model.layers[0].q_mean.dtype
     widths = [layer.q_mean.shape[1] for layer in model.layers[:-1]]
-    draws = jax.random.normal(key, (n_rows, sum(widths)), model.layers[0].q_mean.dtype)
-    return jnp.split(draws, np.cumsum(widths)[:-1], 1) if widths else []
+
+    widths += [model.likelihood.n_draws] if model.likelihood.n_draws else []
+    keys = [jax.random.fold_in(key, s) for s in range(n_samples)]
+    samples = [
+        tuple(row_draws(key, l, n_rows, P, dtype) for l, P in enumerate(widths)) for key in keys
+    ]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *samples)
+
+
+def block_key(key: jax.Array, layer, block) -> jax.Array:
+    """The key of a layer's draws for a block of rows; one hash for both numbers."""
+    return jax.random.fold_in(key, layer * MOST_BLOCKS + block)
 
 
 def expected_log_likelihood(
@@ -242,17 +278,17 @@ def expected_log_likelihood(
     X: jax.Array,
     Y: jax.Array,
     weight: jax.Array,
-    draws: list[jax.Array],
-    key: jax.Array,
+    draws: tuple[jax.Array, ...],
     concatenate: bool = False,
 ) -> jax.Array:
     """Σ_i w_i E_q[log p(y_i | f_i^L)] over these rows, given one sample path a row."""
 
     def block(parameters, rows):
         factors, likelihood = parameters
-        X, Y, weight, draws, key = rows
+        X, Y, weight, draws = rows
         q = propagate(factors, X, draws, concatenate)[-1]
-        return likelihood.expected_log_density(q.mean, q.variance, Y, key) @ weight
+        last = draws[-1] if likelihood.n_draws else None
+        return likelihood.expected_log_density(q.mean, q.variance, Y, last) @ weight
 
     n_blocks = -(-len(X) // BLOCK)
     size = -(-len(X) // n_blocks)
@@ -264,7 +300,7 @@ def expected_log_likelihood(
 
     real = jnp.arange(n_blocks * size).reshape(n_blocks, size) < len(X)
     X, Y, weight, draws = jax.tree.map(blocks, (X, Y, weight, draws))
-    rows = (X, Y, weight * real if padding else weight, draws, jax.random.split(key, n_blocks))
+    rows = (X, Y, weight * real if padding else weight, draws)
     return _sum_over_blocks(block, (factors, likelihood), rows)
 
 
@@ -325,13 +361,11 @@ def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int
 
     Rows of weight 0 are padding; B counts the others.
     """
-    # Of keys made by fold_in, only those that a likelihood uses cost anything.
-    key_paths, key_likelihood = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+    draws = path_draws(key, model, len(X), n_samples)
     if n_samples > 1:
         X, Y = jnp.tile(X, (n_samples, 1)), jnp.tile(Y, (n_samples, 1))
         weight = jnp.tile(weight, n_samples)
-    draws = path_draws(key_paths, model, len(X))
     total = expected_log_likelihood(
-        factors, model.likelihood, X, Y, weight, draws, key_likelihood, model.concatenate
+        factors, model.likelihood, X, Y, weight, draws, model.concatenate
     )
     return total * (n_data / jnp.sum(weight))

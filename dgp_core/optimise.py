@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from dgp_core.layers import factorise, kl_from_prior
-from dgp_core.model import JITTER, Bound, DeepGP, scaled_fit
+from dgp_core.layers import Used, kl_from_prior, put, take
+from dgp_core.model import JITTER, Bound, DeepGP, factorise_all, scaled_fit
 from dgp_core.pytree import pytree
 
 ADAM = optax.scale_by_adam()
@@ -78,61 +79,68 @@ def create_state(model: DeepGP, key: jax.Array) -> TrainState:
 
 
 def natural_step(
-    mean: jax.Array, factor: jax.Array, g: jax.Array, G: jax.Array, rate: jax.Array
+    mean: jax.Array,
+    factor: jax.Array,
+    g: jax.Array,
+    C_bar: jax.Array,
+    rate: jax.Array,
+    used: Used | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """A natural-gradient step on q(v) = N(m, S = CCᵀ), an output at a time; returns m and C.
 
     In natural parameters θ₁ = S⁻¹m, θ₂ = −½S⁻¹ the step is θ + γ ∂ℒ/∂η with η₁ = m, η₂ = S + mmᵀ.
-    For ℒ = fit − KL, g = ∂fit/∂m (M, P) and G = ∂fit/∂S (P, M, M), the KL's part is in closed form:
+    For ℒ = fit − KL, g = ∂fit/∂m (M, P) and G = ∂fit/∂S, the KL's part is in closed form:
 
         S⁻¹ ← (1−γ) S⁻¹ + γ (I − 2G),      S⁻¹m ← (1−γ) S⁻¹m + γ (g − 2Gm)
 
-    Where the likelihood is log-concave, −G is positive and the new covariance is one for any
-    γ ≤ 1; where it is not, an indefinite one shows as NaN, and the step is undone.
+    G follows from C̄ = ∂fit/∂C (P, M, M): G = sym(C⁻ᵀ Φ(CᵀC̄) C⁻¹), Φ the lower triangle with half
+    its diagonal (Murray 2016). Where the likelihood is log-concave, −G is positive and the new
+    covariance is one for any γ ≤ 1; where it is not, an indefinite one shows as NaN, and the step
+    is undone.
     """
+    eye = np.eye(len(mean), dtype=mean.dtype)
+    half = np.tril(np.ones_like(eye)) - 0.5 * eye
 
-    def one(output):
-        m, C, g, G = output
-        eye = jnp.eye(len(m), dtype=m.dtype)
-        C_inv = lax.linalg.triangular_solve(C, eye, left_side=True, lower=True)
-        precision = C_inv.T @ C_inv
+    def one(p):
+        (m, slope), (C, C_bar_p) = take((mean.T, g.T), p), take((factor, C_bar), p)
+        C_inv = lax.linalg.triangular_solve(C, jnp.asarray(eye), left_side=True, lower=True)
+        G = C_inv.T @ ((C.T @ C_bar_p) * half) @ C_inv
         G = 0.5 * (G + G.T)
-        theta = (1 - rate) * (precision @ m) + rate * (g - 2 * (G @ m))
+        precision = C_inv.T @ C_inv
+        theta = (1 - rate) * (precision @ m) + rate * (slope - 2 * (G @ m))
         precision = (1 - rate) * precision + rate * (eye - 2 * G)
+        if used is not None:  # the others stay at the prior, to the last bit
+            real = jnp.arange(len(m)) < used.inducing
+            precision = jnp.where(real[:, None] & real[None], precision, eye)
         # Λ = U Uᵀ with U upper triangular gives S = C Cᵀ with C = U⁻ᵀ lower triangular.
         U = jnp.flip(jnp.linalg.cholesky(jnp.flip(precision)))
-        C = lax.linalg.triangular_solve(U, eye, left_side=True, lower=False).T
+        C = lax.linalg.triangular_solve(U, jnp.asarray(eye), left_side=True, lower=False).T
         return C @ (C.T @ theta), C
 
-    m, C = lax.map(one, (mean.T, factor, g.T, G))  # never a batch: see layers.py
+    # One output after another, never a batch: see layers.py.
+    n_outputs = len(factor) if used is None else used.outputs
+    m, C = lax.fori_loop(0, n_outputs, lambda p, new: put(new, p, one(p)), (mean.T, factor))
     return m.T, C
 
 
 def bound_and_gradient(
     model: DeepGP, X, Y, weight, key, n_data, n_samples: int, jitter, natural: bool
-) -> tuple[Bound, DeepGP, jax.Array | None]:
-    """The bound, its gradient, and ∂fit/∂S of the last layer where natural gradients want it.
+) -> tuple[Bound, DeepGP]:
+    """The bound and its gradient.
 
     With `natural`, the last layer's KL is left out of the gradient: `natural_step` has it in closed
-    form, and `gradient.layers[-1].q_mean` is then ∂fit/∂m.
+    form, and the gradient by the last layer's q is then that of the fit alone.
     """
-    last = model.layers[-1]
 
-    def objective(model: DeepGP, covariance):
-        *inner, last = model.layers
-        factors = [factorise(layer, jitter) for layer in inner]
-        factors += [factorise(last, jitter, covariance)]
-        fit = scaled_fit(tuple(factors), model, X, Y, weight, key, n_data, n_samples)
+    def objective(model: DeepGP):
+        factors = factorise_all(model, jitter)
+        fit = scaled_fit(factors, model, X, Y, weight, key, n_data, n_samples)
         kl = jnp.stack([kl_from_prior(layer) for layer in model.layers])
         trained = jnp.sum(kl[:-1]) if natural else jnp.sum(kl)
         return fit - trained, Bound(fit, kl)
 
-    if natural:
-        differentiate = jax.grad(objective, argnums=(0, 1), has_aux=True)
-        (gradient, G), parts = differentiate(model, last.covariance)
-        return parts, gradient, G
-    gradient, parts = jax.grad(objective, has_aux=True)(model, None)
-    return parts, gradient, None
+    gradient, parts = jax.grad(objective, has_aux=True)(model)
+    return parts, gradient
 
 
 def rates_at(rates: Rates, step: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -150,17 +158,17 @@ def train_step(
 ) -> tuple[TrainState, Bound]:
     """One step from one minibatch; where it fails, the state before it with more caution."""
     model = state.model
-    parts, gradient, G = bound_and_gradient(
+    parts, gradient = bound_and_gradient(
         model, X, Y, weight, key, n_data, n_samples, state.jitter, natural
     )
     learning_rate, natural_rate = rates_at(rates, state.step)
     before, unravel = ravel_pytree(model)
     updates, adam = ADAM.update(ravel_pytree(gradient)[0], state.adam)
     after = before + (learning_rate * state.caution).astype(before.dtype) * jnp.asarray(updates)
-    if G is not None:
-        last, slope = model.layers[-1], gradient.layers[-1].q_mean
+    if natural:
+        last, slope = model.layers[-1], gradient.layers[-1]
         gamma = (natural_rate * state.caution).astype(before.dtype)
-        m, C = natural_step(last.q_mean, last.factor, slope, G, gamma)
+        m, C = natural_step(last.q_mean, last.factor, slope.q_mean, slope.q_factor, gamma)
         moved = unravel(after)
         layers = (*moved.layers[:-1], replace(moved.layers[-1], q_mean=m, q_factor=C))
         after = ravel_pytree(replace(moved, layers=layers))[0]
@@ -169,23 +177,30 @@ def train_step(
     # squares, where it would hold that parameter still for good.
     squares = adam.nu  # pyright: ignore[reportAttributeAccessIssue]
     good = jnp.isfinite(parts.value + jnp.sum(after + 0 * squares))
-    failed = 1 - good.astype(jnp.int64)
 
     def keep(new, old):
         return jax.tree.map(lambda a, b: jnp.where(good, a, b), new, old)
 
-    more, less = 10 * state.jitter, 0.9 * state.jitter
-    return TrainState(
+    return replace(
+        state,
         model=unravel(keep(after, before)),
         adam=keep(adam, state.adam),
-        key=state.key,
         step=state.step + 1,
-        jitter=jnp.where(good, jnp.maximum(less, JITTER), jnp.minimum(more, MOST_JITTER)),
-        caution=jnp.where(
+        **recovered(state, good),
+    ), parts
+
+
+def recovered(state, good: jax.Array) -> dict[str, jax.Array]:
+    """Jitter, caution and the counts of failures after a step that was good or not."""
+    failed = 1 - good.astype(jnp.int64)
+    more, less = 10 * state.jitter, 0.9 * state.jitter
+    return {
+        "jitter": jnp.where(good, jnp.maximum(less, JITTER), jnp.minimum(more, MOST_JITTER)),
+        "caution": jnp.where(
             good,
             jnp.minimum(1.05 * state.caution, 1.0),
             jnp.maximum(0.5 * state.caution, LEAST_CAUTION),
         ),
-        failures=state.failures + failed,
-        streak=(state.streak + failed) * failed,
-    ), parts
+        "failures": state.failures + failed,
+        "streak": (state.streak + failed) * failed,
+    }

@@ -137,9 +137,10 @@ def residual_roots(layer: Layer, L: jax.Array, H: jax.Array) -> tuple[jax.Array,
 
     T = L⁻¹ Kzh (M, N), and a Cholesky factor of what the inducing variables leave open, K_hh − TᵀT.
     """
-    T = lax.linalg.triangular_solve(
-        L, layer.kernel.gram(layer.inducing, H), left_side=True, lower=True
-    )
+    K = layer.kernel.gram(layer.inducing, H)
+    if layer.used is not None:
+        K = jnp.where(jnp.arange(len(K))[:, None] < layer.used.inducing, K, 0)
+    T = lax.linalg.triangular_solve(L, K, left_side=True, lower=True)
     scale = jnp.mean(layer.kernel.diagonal(H))
     R = layer.kernel.gram(H, H) - T.T @ T
     return T, jnp.linalg.cholesky(R + DRAW_JITTER * scale * jnp.eye(len(H), dtype=H.dtype))

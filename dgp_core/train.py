@@ -122,7 +122,7 @@ class Rows(NamedTuple):
         """Rows of a step, with their weights, which sum to the number of different rows in it."""
         if self.weight is not None:
             return self.X, self.Y, self.weight
-        offset = jax.random.randint(key, (), 0, self.n)
+        offset = window_offset(key, self.n)
         take = partial(lax.dynamic_slice_in_dim, start_index=offset, slice_size=size)
         return take(self.X), take(self.Y), jnp.ones(size, self.X.dtype)
 
@@ -216,16 +216,20 @@ def padded_size(n: int) -> int:
     return -(-n // step) * step
 
 
-def _keys(key: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
+def step_keys(key: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
     """A step's own randomness: for its rows, and for its bound."""
-    key = jax.random.fold_in(key, step)
-    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+    return jax.random.fold_in(key, 2 * step), jax.random.fold_in(key, 2 * step + 1)
+
+
+def window_offset(key: jax.Array, n: jax.Array) -> jax.Array:
+    """Where a minibatch begins among n rows."""
+    return (jax.random.uniform(key, (), jnp.float64) * n).astype(jnp.int64)
 
 
 @jax.jit
 def _offsets(key: jax.Array, steps: jax.Array, n: jax.Array) -> jax.Array:
     """Where the windows of these steps begin, as `Rows.batch` draws them."""
-    return jax.vmap(lambda step: jax.random.randint(_keys(key, step)[0], (), 0, n))(steps)
+    return jax.vmap(lambda step: window_offset(step_keys(key, step)[0], n))(steps)
 
 
 @partial(jax.jit, static_argnames=("minibatch", "samples", "natural"))
@@ -238,7 +242,7 @@ def _chunk(state, rows: Rows | Queue, n_data, n_steps, rates, *, minibatch, samp
     def body(i, carry):
         state, theta, record = carry
         state = replace(state, model=unravel(theta))
-        key_rows, key_bound = _keys(state.key, state.step)
+        key_rows, key_bound = step_keys(state.key, state.step)
         batch = rows.batch(key_rows, minibatch, state.step)
         state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural)
         record = jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)

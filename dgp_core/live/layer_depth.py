@@ -7,27 +7,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from dgp_core.layers import Normal, conditional, kl_from_prior
+from dgp_core.layers import Normal, kl_from_prior
 from dgp_core.likelihoods import Gaussian, StudentT
+from dgp_core.live.evaluate import Evaluated, departure, evaluated
 from dgp_core.live.paths import (
-    all_finite,
     class_names,
-    departure,
     even_normals,
+    function_normals,
     inner_widths,
     layer_title,
     readable,
     readable_mean,
-    settled,
 )
 from dgp_core.mixture import Mixture
-from dgp_core.model import DeepGP, factorise_all
-from dgp_core.predict import all_lengthscales, layer_views
-from dgp_core.pytree import pytree
+from dgp_core.model import DeepGP
+from dgp_core.predict import all_lengthscales
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -173,11 +169,14 @@ def _layers_in_depth(run: "Run", snapshot: "Snapshot", S: int, G: int) -> tuple[
     x, rows = _inputs(run, G)
     if x is None:
         rows = rows[:MOST_ROWS]
-    views = layer_views(model, scaler.inputs(rows), jax.random.key(0), S, G)
+    ready = evaluated(run, snapshot)
+    X = scaler.inputs(rows)
     names = _names(run, model)
-    maps = _maps(model, [view.entering for view in views], G)
-    L, found = len(views), []
-    for l, (view, (places, mean, sd)) in enumerate(zip(views, maps, strict=True)):
+    shapes = tuple(layer.q_mean.shape for layer in model.layers)
+    L, found, H = len(model.layers), [], np.broadcast_to(X[None], (S, *X.shape))
+    for l, (eps_u, eps_r) in enumerate(function_normals(S, len(X), shapes)):
+        F = ready.functions(l, H[:1] if l == 0 else H, eps_u, eps_r)
+        places, mean, sd = _map(ready, l, H, G)
         back = _x_back(scaler) if l == 0 else _same
         scale, shift = _last_units(run, model) if l == L - 1 else (1.0, 0.0)
         found.append(
@@ -185,22 +184,26 @@ def _layers_in_depth(run: "Run", snapshot: "Snapshot", S: int, G: int) -> tuple[
                 title=layer_title(l, L),
                 last=l == L - 1,
                 names_in=names[l],
-                names_out=names[l + 1][: view.u_mean.shape[1]],
+                names_out=names[l + 1][: F.shape[2]],
                 x=x,
                 x_name=_x_name(run),
-                entering=back(view.entering),
-                leaving=view.leaving * scale + shift,
+                entering=back(H),
+                leaving=F * scale + shift,
                 map_x=back(places.T).T,
                 map_mean=mean * scale + shift,
                 map_sd=sd * scale,
-                inducing=back(view.inducing),
-                u_mean=view.u_mean * scale + shift,
-                u_sd=view.u_sd * scale,
-                departure=view.departure,
-                kl=view.kl,
+                inducing=back(np.asarray(model.layers[l].inducing, np.float64)),
+                u_mean=ready.inducing_mean(l) * scale + shift,
+                u_sd=ready.inducing_sd(l) * scale,
+                departure=ready.departure(l, H.reshape(-1, H.shape[2])),
+                kl=float(_kl(model.layers[l])),
             )
         )
+        H = ready.beside(F, np.broadcast_to(X[None], (S, *X.shape)))
     return tuple(found)
+
+
+_kl = jax.jit(kl_from_prior)
 
 
 def _inputs(run: "Run", n_grid: int) -> tuple[np.ndarray | None, np.ndarray]:
@@ -255,51 +258,37 @@ def _last_units(run: "Run", model: DeepGP) -> tuple[Any, Any]:
     return 1.0, 0.0
 
 
-def _maps(model: DeepGP, entering: list[np.ndarray], H: int):
-    """For each layer: places along each input (D, H), mean and deviation there (D, H, P)."""
-    grids, places = [], []
-    for F in entering:
-        rows = F.reshape(-1, F.shape[2])
-        low, high = rows.min(0), rows.max(0)
-        margin = 0.05 * (high - low) + 1e-6
-        grid = np.linspace(low - margin, high + margin, H).T  # (D, H)
-        D = len(grid)
-        place = np.tile(np.median(rows, 0), (D, H, 1))
-        place[np.arange(D), :, np.arange(D)] = grid
-        grids.append(grid)
-        places.append(place.reshape(D * H, D).astype(model.layers[0].inducing.dtype))
-    moments = settled(model, lambda jitter: _along_inputs(model, tuple(places), jitter))
-    return [
-        (grid, q.mean.reshape(*grid.shape, -1), np.sqrt(q.variance).reshape(*grid.shape, -1))
-        for grid, q in zip(grids, moments, strict=True)
-    ]
+def _map(model: Evaluated, l: int, entering: np.ndarray, n: int):
+    """Places along each input of a layer (D, n), and mean and deviation there (D, n, P)."""
+    rows = entering.reshape(-1, entering.shape[2])
+    low, high = rows.min(0), rows.max(0)
+    margin = 0.05 * (high - low) + 1e-6
+    grid = np.linspace(low - margin, high + margin, n).T  # (D, n)
+    D = len(grid)
+    place = np.tile(np.median(rows, 0), (D, n, 1))
+    place[np.arange(D), :, np.arange(D)] = grid
+    q = model.conditional(l, place.reshape(D * n, D))
+    mean, sd = np.asarray(q.mean), np.sqrt(np.asarray(q.variance))
+    return grid, mean.reshape(D, n, -1), sd.reshape(D, n, -1)
 
 
-@jax.jit
-def _along_inputs(model: DeepGP, places, jitter):
-    factors = factorise_all(model, jitter)
-    q = tuple(conditional(factor, place) for factor, place in zip(factors, places, strict=True))
-    return q, all_finite(q)
-
-
-def _passed(model: DeepGP, factors, X, draws, kept) -> list[tuple[jax.Array, Normal]]:
+def _passed(model: Evaluated, X: np.ndarray, draws, kept) -> list[tuple[np.ndarray, Normal]]:
     """What enters every layer (S, N, D) and the q that leaves it (S, N, P), on S paths.
 
     ε of a layer is (S, N or 1, P). Where kept is 0, a layer passes on its mean function alone:
     f̂ = w(h) + kept (μ(h) − w(h) + ε √σ²(h)).
     """
     S = len(draws[0]) if draws else 1
-    inputs = jnp.broadcast_to(X[None], (S, *X.shape))
+    inputs = np.broadcast_to(X[None], (S, *X.shape))
     H, steps = inputs, []
-    for l, factor in enumerate(factors):
-        flat = conditional(factor, H.reshape(-1, H.shape[2]))
-        q = Normal(*(a.reshape(S, len(X), -1) for a in flat))
+    for l in range(len(model)):
+        flat = model.conditional(l, H.reshape(-1, H.shape[2]))
+        q = Normal(*(np.asarray(a).reshape(S, len(X), -1) for a in flat))  # pyright: ignore
         steps.append((H, q))
-        if l < len(factors) - 1:
-            W = factor.mean_weights
-            w = jnp.zeros_like(q.mean) if W is None else H @ W
-            F = w + kept[l] * (q.mean - w + draws[l] * jnp.sqrt(q.variance))
-            H = jnp.concatenate([F, inputs], 2) if model.concatenate else F
+        if l < len(model) - 1:
+            w = model.mean_function(l, H)
+            w = np.zeros_like(q.mean) if w is None else w
+            H = model.beside(w + kept[l] * (q.mean - w + draws[l] * np.sqrt(q.variance)), inputs)
     return steps
 
 
@@ -328,7 +317,7 @@ def layer_history(run: "Run") -> LayerHistory:
         raise ValueError("This run has no moment yet: wait for its start values.")
     rows = np.random.default_rng(0).permutation(len(run.dataset))[:SUMMARY_ROWS]
     X = run.scaler.inputs(run.dataset.X[rows])
-    each = [_kept_summary(moment, X) for moment in moments]
+    each = [_kept_summary(run, moment, X) for moment in moments]
     model = moments[-1].deep
     names, L = _names(run, model), len(model.layers)
     x_scale = run.scaler.x_scale[run.scaler.kept]
@@ -368,12 +357,13 @@ def _likelihood_noise(run: "Run", moments) -> np.ndarray | None:
     return np.array([deviation(m.deep.likelihood) for m in moments]) * run.scaler.y_scale[0]
 
 
-@pytree
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Summary:
-    deviation: Any
-    departure: Any
-    kl: Any
+    """Of every layer (L,)."""
+
+    deviation: np.ndarray
+    departure: np.ndarray
+    kl: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,39 +377,31 @@ class _Kept:
     """Deviation after each layer."""
 
 
-def _kept_summary(moment: "Snapshot", X: np.ndarray) -> _Kept:
+def _kept_summary(run: "Run", moment: "Snapshot", X: np.ndarray) -> _Kept:
     with _summaries_lock:
         found = _summaries.get(moment)
     if found is None:
-        model = moment.deep
-        dtype = model.layers[0].inducing.dtype
-        draws = [
-            eps[:, None].astype(dtype) for eps in even_normals(SUMMARY_PATHS, inner_widths(model))
-        ]
-        rows = X.astype(dtype)
+        layers = moment.deep.layers
         found = _Kept(
-            jax.tree.map(np.asarray, settled(model, lambda j: _summary(model, rows, draws, j))),
-            [np.concatenate([*all_lengthscales(l.kernel), np.zeros(0)]) for l in model.layers],
-            [float(np.sqrt(layer.noise)) for layer in model.layers],
+            _summary(Evaluated(moment.deep, run.size), X),
+            [np.concatenate([*all_lengthscales(l.kernel), np.zeros(0)]) for l in layers],
+            [float(np.sqrt(layer.noise)) for layer in layers],
         )
         with _summaries_lock:
             _summaries[moment] = found
     return found
 
 
-@jax.jit
-def _summary(model: DeepGP, X, draws, jitter):
-    kept = jnp.ones(len(draws), X.dtype)
+def _summary(model: Evaluated, X: np.ndarray) -> _Summary:
+    draws = [eps[:, None] for eps in even_normals(SUMMARY_PATHS, model.widths)]
     departures, deviations = [], []
-    for layer, (H, q) in zip(
-        model.layers, _passed(model, factorise_all(model, jitter), X, draws, kept), strict=True
-    ):
-        w = None if layer.mean_weights is None else H @ layer.mean_weights
-        departures.append(departure(q.mean if w is None else q.mean - w, w))
-        deviations.append(jnp.sqrt(jnp.mean(layer.kernel.diagonal(layer.inducing))))
-    kl = jnp.stack([kl_from_prior(layer) for layer in model.layers])
-    summary = _Summary(jnp.stack(deviations), jnp.stack(departures), kl)
-    return summary, all_finite(summary)
+    for l, (H, q) in enumerate(_passed(model, X, draws, np.ones(len(draws)))):
+        mean, w = np.asarray(q.mean), model.mean_function(l, H)
+        departures.append(departure(mean if w is None else mean - w, w))
+        kernel, Z = model.layers[l].kernel, model.layers[l].inducing
+        deviations.append(np.sqrt(np.mean(np.asarray(kernel.diagonal(Z)))))
+    kl = np.array([float(_kl(layer)) for layer in model.layers])
+    return _Summary(np.array(deviations), np.array(departures), kl)
 
 
 def without_layers(run: "Run", snapshot: "Snapshot", n_samples: int = 20) -> Removal:
@@ -437,16 +419,17 @@ def without_layers(run: "Run", snapshot: "Snapshot", n_samples: int = 20) -> Rem
 
 def _without_layers(run: "Run", snapshot: "Snapshot", S: int) -> Removal:
     model, data = snapshot.deep, run.scaler(run.dataset)
-    L, dtype = len(model.layers), model.layers[0].inducing.dtype
+    ready, L = evaluated(run, snapshot), len(model.layers)
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(data))[:MOST_BOUND_ROWS])
-    X, Y = data.X[rows].astype(dtype), data.Y[rows].astype(dtype)
-    draws = [rng.standard_normal((S, len(rows), P)).astype(dtype) for P in inner_widths(model)]
-    kept = np.ones((L, L - 1), dtype)  # the whole model first, then without each inner layer
-    kept[1:] -= np.eye(L - 1, dtype=dtype)
-    fits, kl = settled(model, lambda jitter: _fits(model, X, Y, draws, kept, jitter))
+    X, Y = data.X[rows], data.Y[rows]
+    draws = [rng.standard_normal((S, len(rows), P)) for P in inner_widths(model)]
+    kept = np.ones((L, L - 1))  # the whole model first, then without each inner layer
+    kept[1:] -= np.eye(L - 1)
+    fits = np.stack([_fit(ready, X, Y, draws, some) for some in kept])
+    kl = np.array([float(_kl(layer)) for layer in ready.layers])
     fits = fits * (len(data) / len(rows))  # (L, S)
-    x, pictures = _predictions(run, model, kept)
+    x, pictures = _predictions(run, ready, kept)
     bound = fits[0].mean() - kl.sum()
     without = []
     for l in range(L - 1):
@@ -485,44 +468,33 @@ def _without_layers(run: "Run", snapshot: "Snapshot", S: int) -> Removal:
 
 
 @jax.jit
-def _fits(model: DeepGP, X, Y, draws, kept, jitter):
-    """Σ_i E[log p(y_i|f_i)] on each path, for each way to keep layers (R, S); and every KL (L,)."""
-    factors = factorise_all(model, jitter)
-    S, N = len(draws[0]), len(X)
-
-    def fit(kept):
-        q = _passed(model, factors, X, draws, kept)[-1][1]
-        rows = (q.mean.reshape(S * N, -1), q.variance.reshape(S * N, -1), jnp.tile(Y, (S, 1)))
-        each = model.likelihood.expected_log_density(*rows, jax.random.key(0))
-        return each.reshape(S, N).sum(1)
-
-    numbers = (
-        lax.map(fit, kept),
-        jnp.stack([kl_from_prior(layer) for layer in model.layers]),
-    )
-    return numbers, all_finite(numbers)
+def _expected(likelihood, mean, variance, Y):
+    """E[log p(y|f)] of each row, whatever the model."""
+    noise = jax.random.normal(jax.random.key(0), mean.shape, mean.dtype)
+    return likelihood.expected_log_density(mean, variance, Y, noise)
 
 
-def _predictions(run: "Run", model: DeepGP, kept: np.ndarray):
+def _fit(model: Evaluated, X: np.ndarray, Y: np.ndarray, draws, kept: np.ndarray) -> np.ndarray:
+    """Σ_i E[log p(y_i|f_i)] on each path (S,), with the layers that are kept."""
+    q = _passed(model, X, draws, kept)[-1][1]
+    likelihood = model.model.likelihood
+    each = [_expected(likelihood, m, v, Y) for m, v in zip(q.mean, q.variance, strict=True)]
+    return np.array([float(np.sum(terms)) for terms in each])
+
+
+def _predictions(run: "Run", model: Evaluated, kept: np.ndarray):
     """x (G,), and mean, low and high (G,) for each way to keep layers; None without a single x."""
     x, rows = _inputs(run, 120)
     if x is None or len(class_names(run)) > 2:
         return None, [(None, None, None)] * len(kept)
-    dtype = model.layers[0].inducing.dtype
-    X = run.scaler.inputs(rows).astype(dtype)
-    draws = [eps[:, None].astype(dtype) for eps in even_normals(PATHS, inner_widths(model))]
-    q = settled(model, lambda jitter: _latents(model, X, draws, kept, jitter))
-    show = partial(readable, model, run.scaler)
-    pictures = []
-    for m, v in zip(q.mean[..., 0], q.variance[..., 0], strict=True):
-        quantile = Mixture(m[:, :, None], v[:, :, None]).quantile(np.array([0.025, 0.975]))
+    X = run.scaler.inputs(rows)
+    draws = [eps[:, None] for eps in even_normals(PATHS, model.widths)]
+    show, pictures = partial(readable, model.model, run.scaler), []
+    for some in kept:
+        q = _passed(model, X, draws, some)[-1][1]
+        m, v = (np.asarray(a)[:, :, :1] for a in q)
+        quantile = Mixture(m, v).quantile(np.array([0.025, 0.975]))
         low, high = show(quantile[:, :, 0])
-        pictures.append((readable_mean(model, run.scaler, m, v), low, high))
+        mean = readable_mean(model.model, run.scaler, m[..., 0], v[..., 0])
+        pictures.append((mean, low, high))
     return x, pictures
-
-
-@jax.jit
-def _latents(model: DeepGP, X, draws, kept, jitter):
-    factors = factorise_all(model, jitter)
-    q = lax.map(lambda kept: _passed(model, factors, X, draws, kept)[-1][1], kept)
-    return q, all_finite(q)

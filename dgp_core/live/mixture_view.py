@@ -14,16 +14,9 @@ from scipy import special, stats
 
 from dgp_core.data import Dataset, Scaler
 from dgp_core.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
-from dgp_core.live.paths import (
-    all_finite,
-    class_names,
-    components,
-    even_normals,
-    inner_widths,
-    settled,
-)
+from dgp_core.live.evaluate import Evaluated, evaluated
+from dgp_core.live.paths import class_names, even_normals
 from dgp_core.mixture import Mixture
-from dgp_core.model import DeepGP, factorise_all
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -31,8 +24,8 @@ if TYPE_CHECKING:
 PATHS = 40
 """Components of a deep model's mixture, as in the playground."""
 
-ROWS = 128
-"""Asked together: other numbers are padded to it, so that one shape compiles."""
+CANDIDATES = 128
+"""Places at which the two models are compared."""
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Shares of the central intervals whose coverage is checked."""
@@ -237,24 +230,10 @@ def calibration(run: "Run", snapshot: "Snapshot", heldout: Dataset, output: int 
     return answer
 
 
-def latent(model: DeepGP, X: np.ndarray) -> Mixture:
+def latent(model: Evaluated, X: np.ndarray) -> Mixture:
     """q(f^L) at rows X (N, D) in standard units: PATHS even sample paths, the same for all rows."""
-    dtype = model.layers[0].inducing.dtype
-    draws = [eps.astype(dtype) for eps in even_normals(PATHS, inner_widths(model))]
-    means, variances = [], []
-    for start in range(0, len(X), ROWS):
-        part = X[start : start + ROWS]
-        padded = np.concatenate([part, np.repeat(part[:1], ROWS - len(part), 0)]).astype(dtype)
-        q = settled(model, lambda jitter, rows=padded: _latent(model, rows, draws, jitter))
-        means.append(q.mean[:, : len(part)])
-        variances.append(q.variance[:, : len(part)])
-    return Mixture(np.concatenate(means, 1), np.concatenate(variances, 1))
-
-
-@jax.jit
-def _latent(model: DeepGP, X, draws, jitter):
-    q = components(model, factorise_all(model, jitter), X, draws)
-    return q, all_finite(q)
+    q = model.components(X, even_normals(PATHS, model.widths))
+    return Mixture(np.asarray(q.mean), np.asarray(q.variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,9 +248,9 @@ class _Law:
     output: int
 
     @classmethod
-    def of(cls, model: DeepGP, X: np.ndarray, scaler: Scaler, output: int) -> "_Law":
+    def of(cls, model: Evaluated, X: np.ndarray, scaler: Scaler, output: int) -> "_Law":
         likelihood: Gaussian | StudentT | Poisson | Bernoulli | RobustMax | Softmax
-        likelihood = model.likelihood  # pyright: ignore[reportAssignmentType]
+        likelihood = model.model.likelihood  # pyright: ignore[reportAssignmentType]
         measured = isinstance(likelihood, Gaussian | StudentT)
         shift, scale = (scaler.y_mean[output], scaler.y_scale[output]) if measured else (0.0, 1.0)
         return cls(likelihood, latent(model, X), float(shift), float(scale), output)
@@ -457,10 +436,10 @@ def _count_probabilities(m: np.ndarray, v: np.ndarray, counts: np.ndarray) -> np
 
 def _laws(run: "Run", snapshot: "Snapshot", rows: np.ndarray, output: int) -> tuple[_Law, _Law]:
     X = run.scaler.inputs(rows)
-    deep = _Law.of(snapshot.deep, X, run.scaler, output)
+    deep = _Law.of(evaluated(run, snapshot), X, run.scaler, output)
     if len(snapshot.deep.layers) == 1:
         return deep, deep
-    return deep, _Law.of(snapshot.rival, X, run.scaler, output)
+    return deep, _Law.of(evaluated(run, snapshot, "rival"), X, run.scaler, output)
 
 
 def _check_output(run: "Run", output: int) -> None:
@@ -622,19 +601,19 @@ def _along(run: "Run", snapshot: "Snapshot", noise: bool, output: int) -> Along:
 
 
 def _candidates(run: "Run") -> tuple[np.ndarray, np.ndarray | None, str]:
-    """ROWS whole inputs: even along the one that varies, else rows of the data and beside them."""
+    """Whole inputs: even along the one that varies, else rows of the data and beside them."""
     X, kept = run.dataset.X, run.scaler.kept
     if kept.sum() == 1:
         column = int(np.argmax(kept))
         low, high = X[:, column].min(), X[:, column].max()
         margin = 0.1 * (high - low) or 1.0
-        x = np.linspace(low - margin, high + margin, ROWS)
-        rows = np.repeat(X[:1], ROWS, 0)
+        x = np.linspace(low - margin, high + margin, CANDIDATES)
+        rows = np.repeat(X[:1], CANDIDATES, 0)
         rows[:, column] = x
         return rows, x, run.dataset.input_names[column]
     rng = np.random.default_rng(0)
-    rows = X[rng.permutation(len(X))[: ROWS // 2]]
-    beside = X[rng.integers(len(X), size=ROWS - len(rows))]
+    rows = X[rng.permutation(len(X))[: CANDIDATES // 2]]
+    beside = X[rng.integers(len(X), size=CANDIDATES - len(rows))]
     beside = beside + BESIDE * rng.standard_normal(beside.shape) * run.scaler.x_scale * kept
     return np.concatenate([rows, beside]), None, ""
 

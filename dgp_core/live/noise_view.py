@@ -303,7 +303,8 @@ def _split_draws(model: DeepGP, eps) -> list:
 def _expected(model: DeepGP, factors, likelihood, X, Y, eps, key):
     """ℓ_i(ε_i) of each row (B,)."""
     q = propagate(factors, X, _split_draws(model, eps), model.concatenate)[-1]
-    return likelihood.expected_log_density(q.mean, q.variance, Y, key)
+    draws = jax.random.normal(key, q.mean.shape, q.mean.dtype) if likelihood.n_draws else None
+    return likelihood.expected_log_density(q.mean, q.variance, Y, draws)
 
 
 @jax.jit

@@ -15,7 +15,7 @@ from jax import lax
 from scipy import special
 
 from dgp_core.data import Scaler
-from dgp_core.layers import Factors, Layer, Normal, conditional
+from dgp_core.layers import Normal
 from dgp_core.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
 from dgp_core.model import JITTER, Bound, DeepGP
 from dgp_core.optimise import MOST_JITTER
@@ -46,6 +46,16 @@ def even_normals(n_paths: int, widths: tuple[int, ...]) -> list[np.ndarray]:
     return [np.stack([rng.permutation(even) for _ in range(P)], 1) for P in widths]
 
 
+@lru_cache(maxsize=64)
+def function_normals(n_draws: int, n_rows: int, shapes: tuple[tuple[int, int], ...]):
+    """ε_u (S, M, P) and ε_r (S, G, P) of every layer, always the same."""
+    rng = np.random.default_rng(1)
+    return [
+        (rng.standard_normal((n_draws, M, P)), rng.standard_normal((n_draws, n_rows, P)))
+        for M, P in shapes
+    ]
+
+
 def inner_widths(model: DeepGP) -> tuple[int, ...]:
     """Outputs of every layer but the last."""
     return tuple(layer.q_mean.shape[1] for layer in model.layers[:-1])
@@ -68,28 +78,11 @@ def noise_variances(model: DeepGP, n_paths: int) -> np.ndarray:
     return np.zeros(1)
 
 
-def components(model: DeepGP, factors: tuple[Factors, ...], X: jax.Array, draws) -> Normal:
-    """q(f^L) on each path, (S, G, P), the rows of a path sharing ε; S is 1 with one layer.
-
-    The first layer sees the same inputs on every path, and is asked once.
-    """
-    q = conditional(factors[0], X)
-    mean, variance = q.mean[None], q.variance[None]  # (1 or S, G, P)
-    for factor, eps in zip(factors[1:], draws, strict=True):
-        H = mean + eps[:, None, :] * jnp.sqrt(variance)
-        if model.concatenate:
-            H = jnp.concatenate([H, jnp.broadcast_to(X[None], (*H.shape[:2], X.shape[1]))], 2)
-        S, G, D = H.shape
-        q = conditional(factor, H.reshape(S * G, D))
-        mean, variance = q.mean.reshape(S, G, -1), q.variance.reshape(S, G, -1)
-    return Normal(mean, variance)
-
-
-def noisy(q: Normal, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Means and deviations of the first output (S, G), noise included, in float64."""
-    mean, variance = q.mean[:, :, 0].astype(float), q.variance[:, :, 0].astype(float)
+def noisy(q: Normal, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations of the first output (S, G), noise included."""
+    mean, variance = (np.asarray(a)[:, :, 0] for a in q)
     variance = variance + noise[:, None]
-    return jnp.broadcast_to(mean, variance.shape), jnp.sqrt(variance)
+    return np.broadcast_to(mean, variance.shape), np.sqrt(variance)
 
 
 def cdf(z: jax.Array) -> jax.Array:
@@ -117,6 +110,7 @@ def quantiles(
     return 0.5 * (low + high)
 
 
+@jax.jit
 def mixture_probabilities(likelihood: RobustMax | Softmax, q: Normal) -> jax.Array:
     """p(y = c) of each row (G, C) for q(f^L) on each path (S, G, C), to look at.
 
@@ -142,29 +136,6 @@ def mixture_probabilities(likelihood: RobustMax | Softmax, q: Normal) -> jax.Arr
     p = (p / jnp.sum(p, 0, keepdims=True)).T
     epsilon = likelihood.epsilon
     return (1 - epsilon) * p + epsilon / (C - 1) * (1.0 - p)
-
-
-def mean_path(model: DeepGP, factors: tuple[Factors, ...], X: jax.Array):
-    """What enters each layer and the q that leaves it, where every layer passes on its mean."""
-    H, steps = X, []
-    for factor in factors:
-        q = conditional(factor, H)
-        steps.append((H, q))
-        H = jnp.concatenate([q.mean, X], 1) if model.concatenate else q.mean
-    return steps
-
-
-def departure(added: jax.Array, mean_function: jax.Array | None) -> jax.Array:
-    """How far a layer is from its mean function: δ/√(δ² + ω²), both root mean squares."""
-    kept = jnp.zeros((), added.dtype) if mean_function is None else jnp.mean(mean_function**2)
-    square = jnp.mean(added**2)
-    return jnp.sqrt(square / (square + kept + jnp.finfo(added.dtype).tiny))
-
-
-def inducing_mean(layer: Layer, L: jax.Array) -> jax.Array:
-    """q(u)'s mean L m + w(Z) (M, P)."""
-    mean = L @ layer.q_mean
-    return mean if layer.mean_weights is None else mean + layer.inducing @ layer.mean_weights
 
 
 def settled(model: DeepGP, compute: Callable[[np.ndarray], tuple[Any, Any]]) -> Any:

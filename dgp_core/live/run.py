@@ -13,14 +13,23 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from dgp_core.archive import Archive
 from dgp_core.data import Dataset, Scaled, Scaler
-from dgp_core.live.views import Gallery, has_view, view
+from dgp_core.generic import (
+    Batches,
+    Size,
+    layout_of,
+    padded_batches,
+    padded_state,
+    size_of,
+    unpadded_state,
+)
+from dgp_core.live.views import Gallery, has_view, view, view_programs
 from dgp_core.model import Bound, DeepGP, ModelSpec, create_model
 from dgp_core.optimise import TrainState, create_state
+from dgp_core.programs import Program, programs
 from dgp_core.train import (
     HOPELESS,
     LONGEST_CHUNK,
@@ -30,8 +39,8 @@ from dgp_core.train import (
     Windows,
     converged,
     padded_size,
-    train_chunk,
 )
+from dgp_core.train import train_chunk as own_train_chunk
 
 TURN_SECONDS = 0.05
 """What a chunk should take."""
@@ -75,12 +84,52 @@ class Snapshot:
         return sum(leaf.nbytes + LEAF_BYTES for leaf in leaves)
 
 
+class ClassRows(NamedTuple):
+    """Training rows in the form of a size class: they serve any step."""
+
+    batches: Batches
+    size: Size
+
+    @property
+    def n(self) -> jax.Array:
+        return self.batches.n
+
+    def ahead(self, step: int, n_steps: int) -> "tuple[ClassRows, int]":
+        return self, n_steps
+
+
+def train_chunk(
+    state: TrainState, rows, train: TrainSpec, n_steps: int
+) -> tuple[TrainState, Bound]:
+    """The next n steps: by the program of the model's size class, or by one of its own."""
+    if not isinstance(rows, ClassRows):
+        return own_train_chunk(state, rows, train, n_steps)
+    size, L = rows.size, len(state.model.layers)
+    after, record = programs().get(Program("train", size))(
+        padded_state(state, size),
+        layout_of(state.model, size),
+        rows.batches,
+        np.float64(int(rows.n)),
+        np.int64(n_steps),
+        train.rates,
+        np.int64(train.samples),
+    )
+    after = unpadded_state(after, state, size)
+    fit, kl = np.asarray(record.fit)[:n_steps], np.asarray(record.kl)[:n_steps, :L]
+    return after, Bound(fit, kl)  # pyright: ignore[reportArgumentType]
+
+
+def size_programs(size: Size) -> tuple[Program, ...]:
+    """The programs that a run of a size class needs, the training step's first."""
+    return (Program("train", size), *view_programs(size))
+
+
 class Start(NamedTuple):
     """Where a run begins: the states of both models, and the minibatches that its seed brings."""
 
     seed: int
     states: tuple[TrainState, TrainState]
-    supply: Rows | Windows
+    supply: Rows | Windows | ClassRows
 
 
 class BoundRecord:
@@ -122,12 +171,23 @@ class Run:
     """
 
     def __init__(
-        self, dataset: Dataset, model: ModelSpec, train: TrainSpec, saved: Archive | None = None
+        self,
+        dataset: Dataset,
+        model: ModelSpec,
+        train: TrainSpec,
+        saved: Archive | None = None,
+        own_program: bool = False,
     ):
-        """With `saved`, the deep model goes on from there, and the rival catches up first."""
+        """With `saved`, the deep model goes on from there, and the rival catches up first.
+
+        `own_program` asks for a program of the model's own, which takes seconds to compile and is
+        faster where a step has much to do.
+        """
         self.dataset = dataset
         self.scaler = Scaler.fit(dataset) if saved is None else saved.scaler
         self.model, self.train = model, train
+        self.size = None if own_program else self._size()
+        """The size class whose programs serve this run; None where it has programs of its own."""
         self.gallery = Gallery()
         """Pictures of this run that were computed already."""
         self.altered = False
@@ -162,6 +222,8 @@ class Run:
     @property
     def shape(self) -> tuple:
         """Everything that a compilation depends on: runs of equal shape share theirs."""
+        if self.size is not None:
+            return (self.size,)
         n, train = len(self.dataset), self.train
         batch = None if train.minibatch is None or train.minibatch >= n else train.minibatch
         return (
@@ -175,13 +237,39 @@ class Run:
             train.natural,
         )
 
+    def _size(self) -> Size | None:
+        data, train = self.dataset, self.train
+        n, n_columns = len(data), data.Y.shape[1]
+        D = int(self.scaler.kept.sum())
+        if not (n and D):
+            return None
+        several = self.model.likelihood in ("robust_max", "softmax")
+        latents = max(2, len(data.classes)) if several else n_columns
+        batch = n if train.minibatch is None else min(n, train.minibatch)
+        return size_of(self.model, D, latents, n, n_columns, batch)
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The size class's programs that it needs, the training step's first."""
+        return () if self.size is None else size_programs(self.size)
+
     @property
     def latest(self) -> Snapshot | None:
         """The newest moment; None until the start values are there."""
         return self._latest
 
     @property
-    def supply(self) -> Rows | Windows | None:
+    def epoch(self) -> int:
+        """How often it was reset."""
+        return self._epoch
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the newest moment is of before a reset: its start values are not made yet."""
+        return self._states is None and self._latest is not None
+
+    @property
+    def supply(self) -> Rows | Windows | ClassRows | None:
         """Where its minibatches come from, in standard units; None before its start."""
         return self._start.supply if self._start is not None else None
 
@@ -309,7 +397,8 @@ class Run:
     def move_inducing(self, layer: int, index: int, position: np.ndarray) -> None:
         """Puts one inducing input of the deep model somewhere else (standard units)."""
         with self._lock:
-            self._edits.append((layer, index, np.asarray(position, np.float64)))
+            others = [edit for edit in self._edits if edit[:2] != (layer, index)]
+            self._edits = [*others, (layer, index, np.asarray(position, np.float64))]
             self.altered = True
             self._revive()
 
@@ -488,6 +577,18 @@ class Run:
             supply = Windows(X, Y, minibatch, self.model.dtype, seed)
         else:
             supply = Rows.create(X, Y, minibatch, self.model.dtype, seed)
+        if self.size is not None and isinstance(supply, Rows):
+            n = len(data)
+            drawn = minibatch is not None and minibatch < n
+            stored = len(supply.X) if drawn else n
+            rows = padded_batches(
+                np.asarray(supply.X)[:stored],
+                np.asarray(supply.Y)[:stored],
+                n,
+                minibatch if drawn and minibatch is not None else n,
+                self.size,
+            )
+            supply = ClassRows(rows, self.size)
         specs = [self.model] + ([self.model.single_layer()] if self.model.layers > 1 else [])
         states = []
         for spec in specs:
@@ -504,8 +605,8 @@ class Run:
         deep, rival = states
         layers = list(deep.model.layers)
         for layer, index, position in edits:
-            Z = layers[layer].inducing
-            moved = Z.at[index].set(jnp.asarray(position, Z.dtype))
+            moved = np.array(layers[layer].inducing)
+            moved[index] = position
             layers[layer] = replace(layers[layer], inducing=moved)
         edited = replace(deep, model=replace(deep.model, layers=tuple(layers)))
         return (edited, rival if self.model.layers > 1 else edited)

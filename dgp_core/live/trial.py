@@ -7,7 +7,8 @@ starts them, waits, and scores; it ends with the trial, or soon after the worksh
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -31,7 +32,7 @@ from dgp_core.judge import (
     table,
     verdict,
 )
-from dgp_core.live.run import Run
+from dgp_core.live.run import Run, train_chunk
 from dgp_core.live.workshop import (
     GONE_SECONDS,
     IDLE_SECONDS,
@@ -41,8 +42,7 @@ from dgp_core.live.workshop import (
 )
 from dgp_core.model import DeepGP, ModelSpec
 from dgp_core.optimise import create_state
-from dgp_core.plan import duration
-from dgp_core.train import LONGEST_CHUNK, TrainSpec, train_chunk
+from dgp_core.train import LONGEST_CHUNK, TrainSpec
 
 POLL_SECONDS = 0.2
 """How often a trial looks how far its run has come."""
@@ -61,10 +61,51 @@ MOST_FOLD_CELLS = 20_000_000
 EXACT_ROWS = 1_000
 """Rows up to which the exact GP takes part: a fit costs some hundred times their cube."""
 
+OWN_SECONDS = 30.0
+"""A fit that would train longer has programs of its own: they compile in ten seconds, and take half
+the time for a step that has much to do."""
+
 TIMED_SECONDS = 0.2
 """How long steps are timed, at the most, once a run is over."""
 
-_scoring = threading.Lock()
+Phase = Literal["waiting", "compiling", "training", "scoring", "paused", "over"]
+
+PHASES: tuple[Phase, ...] = ("waiting", "compiling", "training", "scoring")
+"""What a trial's time goes to, in the order in which a run passes through it."""
+
+
+class _Line:
+    """Something that one trial does at a time, in the order of asking."""
+
+    def __init__(self):
+        self._change = threading.Condition()
+        self._line: list[Trial] = []
+
+    @contextmanager
+    def turn(self, trial: "Trial") -> Iterator[None]:
+        """Waits until it is this trial's turn; raises `_Ended` where it is not wanted any more."""
+        with self._change:
+            self._line.append(trial)
+        try:
+            while self.before(trial):
+                trial._check()
+                trial._note()
+                with self._change:
+                    self._change.wait(POLL_SECONDS)
+            trial._note()
+            yield
+        finally:
+            with self._change:
+                self._line.remove(trial)
+                self._change.notify_all()
+
+    def before(self, trial: "Trial") -> int:
+        """How many trials come before this one; 0 where it does not wait."""
+        with self._change:
+            return self._line.index(trial) if trial in self._line else 0
+
+
+_scoring = _Line()
 """One trial scores at a time, whatever the number of trials: the cores are for those who train."""
 
 
@@ -117,9 +158,36 @@ class TrialProgress:
 
     fraction: float
     """Of all training, 0 to 1."""
-    seconds_left: float | None
-    """None before there is a pace to tell it by."""
+    training_left: float | None
+    """Seconds; None before there is a pace to tell it by."""
+    scoring_left: float | None
+    """Seconds; None before a fold was scored with programs that were compiled before."""
+    phase: Phase
+    seconds: float
+    """In this phase so far, since it was last entered."""
+    spent: dict[Phase, float]
+    """Seconds in each phase, all splits and folds together, the present phase included."""
     sentence: str
+
+
+class _Stopwatch:
+    """How long a trial has spent in each phase; guarded by the trial's lock."""
+
+    def __init__(self, clock: Callable[[], float]):
+        self._clock = clock
+        self.phase: Phase = "waiting"
+        self.since = self._noted = clock()
+        """When the present phase was entered."""
+        self.spent: dict[Phase, float] = dict.fromkeys(PHASES, 0.0)
+
+    def note(self, phase: Phase) -> None:
+        """Books the time since the last note on the phase of then."""
+        now = self._clock()
+        if self.phase in self.spent:
+            self.spent[self.phase] += now - self._noted
+        self._noted = now
+        if phase != self.phase:
+            self.phase, self.since = phase, now
 
 
 @dataclass(frozen=True)
@@ -178,15 +246,19 @@ class Trial:
         linear: bool = True,
         exact: bool | None = None,
         rival: str | None = "single",
+        titles: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
+        """`titles` say what contenders are called in sentences."""
         if not contenders and not linear:
             raise ValueError("A trial needs at least one model.")
         self.workshop, self.train, self.owner = workshop, train, secrets.token_urlsafe(16)
         self._dataset: Dataset | None = dataset
         self._pairs = pairs(contenders, rival)
         self._linear, self._exact, self._clock = linear, exact, clock
+        self._titles = titles or {}
         self._lock = threading.Lock()
+        """For every field that changes: pages and the trial's thread both write them."""
         self._closing = threading.Event()
         self._cards: list[Card] = []
         self._failures: list[str] = []
@@ -195,12 +267,23 @@ class Trial:
         self._kept: dict[int, str] = {}
         """Ids of the first part's runs, by their place in `_pairs`."""
         self._active: str | None = None
-        self._playing = True
-        self._phase: Literal["training", "scoring", "over"] = "training"
+        self._run_now: Run | None = None
+        """The active run."""
+        self._playing, self._over = True, False
         self._place = ""
+        """Which split or fold it is at."""
+        self._judged = ""
+        """What is being scored, in words; empty while nothing is."""
         self._seen = self._touched = clock()
+        self._times = _Stopwatch(clock)
         self._done = self._total = self._cost_now = 0.0
         self._worked = self._wall = 0.0
+        self._unscored = 0
+        """Splits and folds that are not wholly scored."""
+        self._scoring_took: float | None = None
+        """Seconds of scoring of the last one, where nothing was compiled for it."""
+        self._scoring_before = 0.0
+        """And in all, when the present one began."""
         self.error: Exception | None = None
         """What broke the trial, where something did that has no sentence of its own."""
         self.main_id: str | None = None
@@ -233,18 +316,22 @@ class Trial:
         """training, scoring, paused, finished, failed or closed."""
         if self._closing.is_set():
             return "closed"
-        if self._phase == "over":
-            with self._lock:
+        with self._lock:
+            self._note_locked()
+            if self._over:
                 scored = {card.model for card in self._cards}
-            wanted = self._contenders()
-            return "finished" if wanted <= scored else "failed"
-        return self._phase if self._playing and not self._stands_still() else "paused"
+                return "finished" if self._contenders() <= scored else "failed"
+            run = self._run_now
+            still = run is not None and run.status == "ready" and not run.playing
+            if still or not self._playing:
+                return "paused"
+            return "scoring" if self._times.phase == "scoring" else "training"
 
     def watch(self) -> "Trial":
         """Says that somebody looks: the trial and its runs go on."""
         now = self._clock()
-        self._seen = now
         with self._lock:
+            self._seen = now
             ids = [self._active] if self._active else []
             if now - self._touched > TOUCH_SECONDS:
                 ids, self._touched = [*ids, *self._kept.values()], now
@@ -256,21 +343,38 @@ class Trial:
         return self
 
     def progress(self) -> TrialProgress:
-        """How far it is, how long it will take, and what it does now."""
-        if self._phase == "over" or self._closing.is_set():
-            return TrialProgress(1.0, 0.0, f"The trial is {self.status}.")
+        """How far it is, in which phase and since when, and how long it will take."""
         with self._lock:  # a run that is over counts as one that is done, or as itself: never twice
-            done, run, cost = self._done, self._run(self._active), self._cost_now
-        sentence = self._place
-        if run is not None:
-            step = run.latest.step if run.latest is not None else 0
-            done += cost * min(1.0, step / max(1, self.train.steps))
-            sentence = f"{self._place}: {self._doing(run, step)}"
-        left = None
-        if self._worked > 0:
-            left = self._wall / self._worked * max(0.0, self._total - done)
-            sentence += f", {duration(left)} of training left"
-        return TrialProgress(min(1.0, done / max(self._total, 1e-300)), left, sentence + ".")
+            self._note_locked()
+            times = self._times
+            phase, seconds = times.phase, self._clock() - times.since
+            spent, over, place = dict(times.spent), self._over, self._place
+            done, run, run_id, judged = self._done, self._run_now, self._active, self._judged
+            step = run.latest.step if run is not None and run.latest is not None else 0
+            if run is not None:
+                ended = run.status in ("finished", "failed")
+                done += self._cost_now * (1.0 if ended else min(1.0, step / self._most_steps))
+            left = max(0.0, self._total - done)
+            pace = self._wall / self._worked if self._worked > 0 else None
+            scoring_left = self._scoring_left()
+        if over or self._closing.is_set():
+            sentence = f"The trial is {self.status}."
+            return TrialProgress(1.0, 0.0, 0.0, "over", seconds, spent, sentence)
+        return TrialProgress(
+            fraction=1.0 if self._total <= 0 else min(1.0, 1.0 - left / self._total),
+            training_left=0.0 if left == 0 else None if pace is None else pace * left,
+            scoring_left=scoring_left,
+            phase=phase,
+            seconds=seconds,
+            spent=spent,
+            sentence=f"{place}: {self._doing(phase, run, run_id, step, judged)}.",
+        )
+
+    def _scoring_left(self) -> float | None:
+        if self._scoring_took is None:
+            return None
+        here = self._times.spent["scoring"] - self._scoring_before
+        return max(0.0, self._unscored * self._scoring_took - here)
 
     def wanted(self) -> set[str]:
         """Every model that it was started for."""
@@ -283,7 +387,7 @@ class Trial:
             return self.wanted()
         with self._lock:
             complete = list(self._complete)
-        every = {part.fold for part in self._parts}
+            every = {part.fold for part in self._parts}
         return {m for m in self.wanted() if every <= {fold for name, fold in complete if name == m}}
 
     def _contenders(self) -> set[str]:
@@ -327,28 +431,37 @@ class Trial:
 
     def pause(self) -> None:
         """Stands still; what the main run has learnt so far is scored."""
-        self._playing = False
-        if (run := self._run(self._active)) is not None:
-            run.pause()
+        with self._lock:
+            self._playing = False
+            if self._run_now is not None:
+                self._run_now.pause()
+            self._note_locked()
+        self.watch()
 
     def play(self) -> None:
         """Goes on."""
-        self._playing = True
-        if (run := self._run(self._active)) is not None:
-            run.play()
-            self.workshop.wake()
+        with self._lock:
+            self._playing = True
+            if self._run_now is not None:
+                self._run_now.play()
+            self._note_locked()
+        self.watch()
 
     def cross_validate(self, folds: int) -> None:
         """So many folds more, once what was begun is over; earlier folds are forgotten."""
-        if self._phase != "over" or self._closing.is_set():
+        with self._lock:
+            over = self._over and not self._closing.is_set()
+        if not over:
             raise ValueError("The trial is still at work: ask for folds when it is over.")
         parts = self._new_folds(folds)
+        total = sum(self._cost(part, pair) for part in parts for pair in self._pairs)
         with self._lock:
             self._cards = [card for card in self._cards if card.fold == 0]
             self._failures.clear()
-        self._parts = [part for part in self._parts if part.fold == 0] + parts
-        self._done, self._phase, self._playing = 0.0, "training", True
-        self._total = sum(self._cost(part, pair) for part in parts for pair in self._pairs)
+            self._parts = [part for part in self._parts if part.fold == 0] + parts
+            self._done, self._total, self._playing, self._over = 0.0, total, True, False
+            self._place = "Folds"
+            self._note_locked()
         self.watch()
         self._thread = self._begin(parts)
 
@@ -357,7 +470,8 @@ class Trial:
         self._closing.set()
         with self._lock:
             ids = {*self._kept.values(), *([self._active] if self._active else [])}
-            self._kept, self._active = {}, None
+            self._kept, self._active, self._run_now = {}, None, None
+            self._note_locked()
             self._cards, self._failures = [], []
             self._dataset = None
         for run_id in ids:
@@ -369,9 +483,14 @@ class Trial:
         return self.workshop.employ(lambda: self._drive(parts), "dgp-trial")
 
     def _drive(self, parts: list[Part]) -> None:
+        with self._lock:
+            self._unscored = len(parts)
         try:
+            compiled = False
             for part in parts:
                 self._one_part(part)
+                self._part_done(compiled)
+                compiled = part.fold > 0
         except _Ended:
             self.close()
         except WorkshopError as error:
@@ -379,16 +498,18 @@ class Trial:
         except Exception as error:
             self.error = error
             self._failed(f"{self._place} could not go on ({type(error).__name__}).")
-        self._phase = "over"
+        with self._lock:
+            self._over, self._judged = True, ""
+            self._note_locked()
 
     def _one_part(self, part: Part) -> None:
         title = "Main fit" if part.fold == 0 else f"Fold {part.fold} of {self._n_folds}"
+        self._at(title)
         if self._linear:
-            self._place = f"{title}: scoring the straight line"
             places = sample_places(part.train, LINEAR_ROWS)
-            self._reference("linear", linear_predictor, part, places)
+            self._reference("linear", "the straight line", linear_predictor, part, places)
         for i, pair in enumerate(self._pairs):
-            self._place = title if len(self._pairs) == 1 else f"{title}, {pair.deep}"
+            self._at(title if len(self._pairs) == 1 else f"{title}, {self._title(pair.deep)}")
             if self._active is None:
                 self._wait_until(lambda: self._playing)
                 self._start(part, i)
@@ -398,39 +519,54 @@ class Trial:
                 raise _Ended from error
             self._release(self._cost(part, pair))
         if self._wants_exact(part):
-            self._place = f"{title}: scoring the exact GP"
+            self._at(title)
             fit = partial(exact_predictor, go_on=self._wanted)
-            self._reference("exact", fit, part, part.train)
+            self._reference("exact", "the exact GP", fit, part, part.train)
 
     def _start(self, part: Part, i: int) -> None:
         pair = self._pairs[i]
+        data = self._data.take(part.train)
+        whole = self.train.steps * step_seconds(data, pair.spec, self.train, len(data))
         run_id, _ = self.workshop.start(
-            self._data.take(part.train), pair.spec, self.train, self.owner
+            data,
+            pair.spec,
+            self.train,
+            self.owner,
+            own_program=whole > OWN_SECONDS,
+            awaited=True,
         )
+        run = self.workshop.watch(run_id)
         with self._lock:
-            self._active, self._cost_now = run_id, self._cost(part, pair)
+            self._active, self._run_now = run_id, run
+            self._cost_now = self._cost(part, pair)
             if part is self._parts[0]:
                 self._kept[i] = run_id
-        if not self._playing:  # somebody has stopped it meanwhile, and knew of no run yet
-            self.pause()
+            if not self._playing:  # somebody has stopped it meanwhile, and knew of no run yet
+                run.pause()
+            self._note_locked()
 
     def _follow(self, part: Part, pair: _Pair) -> None:
         """Waits for a run to be over and scores it; and a main run that stands still meanwhile."""
-        assert self._active is not None
-        run, scored = self.workshop.watch(self._active), 0
-        before, step_before = self._clock(), 0
-        self._phase = "training"
+        with self._lock:
+            run, run_id, scored = self._run_now, self._active, 0
+        if run is None or run_id is None:
+            raise _Ended
+        before, step_before, last = self._clock(), 0, 0
         while run.status not in ("finished", "failed"):
             self._check()
-            self.workshop.place(self._active)  # raises where the run is gone
+            self._note()
+            self.workshop.place(run_id)  # raises where the run is gone
             now, step = self._clock(), run.latest.step if run.latest is not None else 0
             idle = now - self._seen > IDLE_SECONDS
             if step > step_before > 0 and not idle:
-                self._wall += now - before
-                self._worked += self._cost_now * (step - step_before) / max(1, self.train.steps)
+                with self._lock:
+                    self._wall += now - before
+                    self._worked += self._cost_now * (step - step_before) / self._most_steps
             if step > step_before or not run.playing or idle:
                 before, step_before = now, step
-            if not run.playing and part.fold == 0 and step > scored:
+            # A turn that was under way when somebody stopped the run ends first.
+            settled, last = step == last, step
+            if not run.playing and settled and part.fold == 0 and step > scored:
                 scored = step
                 self._score(run, part, pair)
             self._closing.wait(POLL_SECONDS)
@@ -447,9 +583,9 @@ class Trial:
         snapshot = run.latest
         if snapshot is None:
             return
-        before, self._phase = self._phase, "scoring"
+        names = [name for name in (pair.deep, pair.rival) if name]
         cards = []
-        with _scoring:
+        with self._judging(" and ".join(map(self._title, names))), _scoring.turn(self):
             places = sample_places(part.held, MOST_SCORED)
             held = self._data.take(places)
             for name, model in ((pair.deep, snapshot.deep), (pair.rival, snapshot.rival)):
@@ -466,18 +602,19 @@ class Trial:
                         n_train=len(part.train),
                         fold=part.fold,
                         rows=places,
+                        pad_to=self._most_held(part),
                         seconds_per_step=pace,
                         seconds=None if pace is None else pace * snapshot.step,
                     )
                 )
         self._keep(cards)
-        self._phase = before
 
-    def _reference(self, name: str, fit: Callable, part: Part, places: np.ndarray) -> None:
+    def _reference(
+        self, name: str, title: str, fit: Callable, part: Part, places: np.ndarray
+    ) -> None:
         """Fits a model that has no steps to the rows at these places, and scores it."""
-        before, self._phase = self._phase, "scoring"
         try:
-            with _scoring:
+            with self._judging(title), _scoring.turn(self):
                 self._check()
                 began = time.perf_counter()
                 predictor = fit(self._data.take(places))
@@ -491,14 +628,14 @@ class Trial:
                     n_train=len(part.train),
                     fold=part.fold,
                     rows=held,
+                    pad_to=self._most_held(part),
                     seconds=seconds,
                 )
             self._keep([card])
             with self._lock:
                 self._complete.append((name, part.fold))
         except (ValueError, ArithmeticError) as error:
-            self._failed(f"{self._place} failed: {error}")
-        self._phase = before
+            self._failed(f"{self._place}: scoring {title} failed: {error}")
 
     def _keep(self, cards: list[Card]) -> None:
         """Puts cards down, in the place of earlier ones of the same fit."""
@@ -511,11 +648,66 @@ class Trial:
     def _release(self, cost: float) -> None:
         """Puts a run down as done, and lets it go, but those of the first part."""
         with self._lock:
-            run_id, self._active = self._active, None
+            run_id, self._active, self._run_now = self._active, None, None
             self._done += cost
+            self._note_locked()
             kept = run_id in self._kept.values()
         if run_id is not None and not kept:
             self._drop(run_id)
+
+    def _part_done(self, compiled: bool) -> None:
+        """Puts down what the scoring of a split or fold took, for those that are left: of one whose
+        programs were compiled before."""
+        with self._lock:
+            self._note_locked()
+            scoring = self._times.spent["scoring"]
+            if compiled:
+                self._scoring_took = scoring - self._scoring_before
+            self._scoring_before = scoring
+            self._unscored -= 1
+
+    def _at(self, place: str) -> None:
+        with self._lock:
+            self._place = place
+
+    @contextmanager
+    def _judging(self, title: str) -> Iterator[None]:
+        """Says what is being scored."""
+        with self._lock:
+            self._judged = title
+            self._note_locked()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._judged = ""
+                self._note_locked()
+
+    def _note(self) -> None:
+        """Books the time so far on the phase that it was in."""
+        with self._lock:
+            self._note_locked()
+
+    def _note_locked(self) -> None:
+        self._times.note(self._phase_now())
+
+    def _phase_now(self) -> Phase:
+        """What the person waits for: the run as long as there is one that is not over."""
+        if self._over or self._closing.is_set():
+            return "over"
+        run = self._run_now
+        if run is not None and run.status in ("finished", "failed"):
+            run = None
+        if run is not None and run.status == "compiling":
+            return "compiling"
+        still = run is not None and not run.playing
+        if still or self._clock() - self._seen > IDLE_SECONDS:
+            return "scoring" if self._judged else "paused"
+        if run is not None:
+            return "waiting" if run.status == "waiting" or run.latest is None else "training"
+        if self._judged:
+            return "waiting" if _scoring.before(self) else "scoring"
+        return "waiting" if self._playing else "paused"
 
     def _drop(self, run_id: str) -> None:
         try:
@@ -554,6 +746,10 @@ class Trial:
     def _n_folds(self) -> int:
         return sum(part.fold > 0 for part in self._parts)
 
+    def _most_held(self, part: Part) -> int:
+        """Rows that the largest fold holds out, or the main split: all folds are scored alike."""
+        return max(len(p.held) for p in self._parts if (p.fold > 0) == (part.fold > 0))
+
     def _new_folds(self, folds: int) -> list[Part]:
         if self._data.X.size > MOST_FOLD_CELLS:
             raise ValueError(
@@ -579,16 +775,43 @@ class Trial:
         except WorkshopError:
             return None
 
-    def _stands_still(self) -> bool:
-        run = self._run(self._active)
-        return run is not None and run.status == "ready" and not run.playing
+    def _title(self, name: str | None) -> str:
+        """What a contender is called in a sentence."""
+        return self._titles.get(name or "", name or "")
 
-    def _doing(self, run: Run, step: int) -> str:
-        if run.status == "waiting" and self._active is not None:
-            return self.workshop.queue_sentence(self._active).rstrip(".") or "about to start"
-        if run.status == "compiling":
+    @property
+    def _most_steps(self) -> int:
+        return max(1, self.train.steps)
+
+    def _doing(
+        self, phase: Phase, run: Run | None, run_id: str | None, step: int, judged: str
+    ) -> str:
+        """What it does now, and while it waits, what for and at which place."""
+        learning = run is not None and run.status not in ("finished", "failed")
+        if learning and phase == "waiting" and run_id is not None:
+            return self._waits_for(run_id)
+        if learning and phase == "compiling":
             return "compiling the model"
-        return f"step {step:,} of {self.train.steps:,}"
+        if learning and not (phase == "scoring" and judged):
+            return f"step {step:,} of {self.train.steps:,}"
+        if judged and (before := _scoring.before(self)):
+            others = "another fit is" if before == 1 else f"{before} other fits are"
+            return f"waiting to score {judged}: {others} scored first"
+        return f"scoring {judged}" if judged else "about to start"
+
+    def _waits_for(self, run_id: str) -> str:
+        try:
+            if sentence := self.workshop.queue_sentence(run_id):
+                return sentence.rstrip(".")
+            before = self.workshop.compiling_place(run_id)
+        except WorkshopError:  # it is gone; the thread notices, and says so
+            before = 0
+        if not before:
+            return "about to start"
+        others = "1 other model" if before == 1 else f"{before} other models"
+        return f"waiting until {others} that came before it " + (
+            "is compiled" if before == 1 else "are compiled"
+        )
 
 
 def timed_step(run: Run, model: DeepGP) -> float:

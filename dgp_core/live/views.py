@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from dgp_core.generic import Size
 from dgp_core.live.gallery import Gallery
 from dgp_core.live.views_1d import ClassPanel, LayerPanel, Panel, View1D, has_view_1d, view_1d
 from dgp_core.live.views_2d import PlanePanel, View2D, WarpPanel, view_2d
@@ -14,6 +15,7 @@ from dgp_core.live.views_many import (
     ViewMany,
     view_many,
 )
+from dgp_core.programs import Program
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -39,7 +41,14 @@ __all__ = [
     "view_1d",
     "view_2d",
     "view_many",
+    "view_programs",
 ]
+
+
+def view_programs(size: Size) -> tuple[Program, ...]:
+    """The programs that pictures of a size class need."""
+    names = ("ready", "marginals", "roots") if size.inputs == 1 else ("ready", "marginals")
+    return tuple(Program(name, size.of_layers) for name in names)
 
 
 def has_view(run: "Run") -> bool:

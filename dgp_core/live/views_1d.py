@@ -5,28 +5,23 @@ the model has it. The ε are fixed, so that a picture moves only as far as the p
 """
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from scipy import special
 
 from dgp_core.data import Dataset, Scaler
-from dgp_core.layers import Factors, Layer, conditional, factorise, inducing_gram
 from dgp_core.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
+from dgp_core.live.evaluate import Evaluated, evaluated
 from dgp_core.live.paths import (
     Judged,
-    all_finite,
     cdf,
     class_names,
-    components,
-    departure,
     even_normals,
-    inducing_mean,
-    inner_widths,
+    function_normals,
     layer_title,
     mixture_probabilities,
     noise_variances,
@@ -35,11 +30,8 @@ from dgp_core.live.paths import (
     quantiles,
     readable,
     readable_mean,
-    settled,
 )
 from dgp_core.model import Bound, DeepGP
-from dgp_core.predict import residual_roots
-from dgp_core.pytree import pytree
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -166,12 +158,12 @@ def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int, noise: bool) -> V
     x = np.linspace(low - margin, high + margin, G)
     axis = _Axis.of(data, scaler, snapshot.deep)
 
-    numbers = _numbers(snapshot.deep, x, scaler, axis, S, noise)
+    numbers = _numbers(evaluated(run, snapshot), x, scaler, axis, S, noise)
     deep = _panel(snapshot.deep, numbers, snapshot.deep_bound, scaler, axis)
     if snapshot.rival is snapshot.deep or len(snapshot.deep.layers) == 1:
         rival = deep
     else:
-        single = _numbers(snapshot.rival, x, scaler, axis, S, noise)
+        single = _numbers(evaluated(run, snapshot, "rival"), x, scaler, axis, S, noise)
         rival = _panel(snapshot.rival, single, snapshot.rival_bound, scaler, axis)
     kl = np.asarray(snapshot.deep_bound.kl, np.float64)
     L = len(snapshot.deep.layers)
@@ -216,21 +208,19 @@ class _Axis:
         return cls(edges, (edges - scaler.y_mean[0]) / scaler.y_scale[0])
 
 
-@pytree
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _LayerNumbers:
-    samples: Any
+    samples: np.ndarray
     entering: Any
     map_mean: Any
     map_sd: Any
-    inducing: Any
-    u_mean: Any
-    u_sd: Any
-    departure: Any
+    inducing: np.ndarray
+    u_mean: np.ndarray
+    u_sd: np.ndarray
+    departure: float
 
 
-@pytree
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Numbers:
     """Everything that the pictures of one model need, in its own units."""
 
@@ -245,107 +235,56 @@ class _Numbers:
     layers: tuple[_LayerNumbers, ...]
 
 
-def _masses(means: jax.Array, deviations: jax.Array, edges: jax.Array) -> jax.Array:
-    """The mixture's share between neighbouring edges (H, G)."""
+@jax.jit
+def _along_y(means: jax.Array, deviations: jax.Array, edges: jax.Array):
+    """The mixture's quantiles (K, G), and its share between neighbouring edges (H, G)."""
     z = (edges[:, None, None] - means[None]) / deviations[None]
-    return jnp.diff(jnp.mean(cdf(z), 1), axis=0)
+    return quantiles(means, deviations, LEVELS), jnp.diff(jnp.mean(cdf(z), 1), axis=0)
 
 
-def _leaving(layer: Layer, L: jax.Array, H: jax.Array, eps_u: jax.Array, eps_r: jax.Array):
-    """Functions of a layer (S, G, P) at inputs H (S, G, D), or (1, G, D) where all are the same.
-
-    w(h) + Tᵀ(m + C ε_u) + chol(K_hh − TᵀT) ε_r, as `predict.function_draws`.
-    """
-    T, root = lax.map(partial(residual_roots, layer, L), H)  # never a batch: see layers.py
-    v = layer.q_mean[None] + jnp.einsum("pij,sjp->sip", layer.factor, eps_u)
-    F = jnp.swapaxes(T, 1, 2) @ v + root @ eps_r
-    return F if layer.mean_weights is None else F + H @ layer.mean_weights
-
-
-def _layer_numbers(layer: Layer, factor: Factors, L, H, F) -> _LayerNumbers:
+def _layer_numbers(model: Evaluated, l: int, H: np.ndarray, F: np.ndarray) -> _LayerNumbers:
     """A layer's map, q(u) and departure, given what enters (S, G, D) and leaves (S, G, P)."""
     rows = H.reshape(-1, H.shape[2])
-    added = factor.kernel.gram(rows, factor.inducing) @ _weights(layer, L)
-    kept = None if layer.mean_weights is None else rows @ layer.mean_weights
     entering = map_mean = map_sd = None
     if H.shape[2] == 1:
-        low, high = jnp.min(H), jnp.max(H)
+        low, high = H.min(), H.max()
         margin = 0.05 * (high - low) + 1e-6
-        share = jnp.asarray(np.linspace(0.0, 1.0, H.shape[1]), H.dtype)
-        entering = low - margin + (high - low + 2 * margin) * share
-        q = conditional(factor, entering[:, None])
-        map_mean, map_sd = q.mean[:, 0], jnp.sqrt(q.variance[:, 0])
+        entering = np.linspace(low - margin, high + margin, H.shape[1])
+        q = model.conditional(l, entering[:, None])
+        map_mean, map_sd = np.asarray(q.mean)[:, 0], np.sqrt(np.asarray(q.variance)[:, 0])
     return _LayerNumbers(
         samples=F[:, :, 0],
         entering=entering,
         map_mean=map_mean,
         map_sd=map_sd,
-        inducing=layer.inducing[:, 0],
-        u_mean=inducing_mean(layer, L)[:, 0],
-        u_sd=jnp.sqrt(jnp.sum((L @ layer.factor[0]) ** 2, 1)),
-        departure=departure(added, kept),
+        inducing=np.asarray(model.layers[l].inducing)[:, 0],
+        u_mean=model.inducing_mean(l)[:, 0],
+        u_sd=model.inducing_sd(l)[:, 0],
+        departure=model.departure(l, rows),
     )
-
-
-def _weights(layer: Layer, L: jax.Array) -> jax.Array:
-    """L⁻ᵀ m (M, P)."""
-    return lax.linalg.triangular_solve(
-        L, layer.q_mean, left_side=True, lower=True, transpose_a=True
-    )
-
-
-@lru_cache(maxsize=64)
-def _function_normals(n_draws: int, n_rows: int, shapes: tuple[tuple[int, int], ...]):
-    """ε_u (S, M, P) and ε_r (S, G, P) of every layer, always the same."""
-    rng = np.random.default_rng(1)
-    return [
-        (rng.standard_normal((n_draws, M, P)), rng.standard_normal((n_draws, n_rows, P)))
-        for M, P in shapes
-    ]
-
-
-@jax.jit
-def _compiled(model: DeepGP, X, edges, noise, paths, functions, jitter):
-    factors = tuple(factorise(layer, jitter) for layer in model.layers)
-    q = components(model, factors, X, paths)
-    means = variances = levels = masses = probabilities = None
-    if isinstance(model.likelihood, RobustMax | Softmax):
-        probabilities = mixture_probabilities(model.likelihood, q)
-    else:
-        means, deviations = noisy(q, noise)
-        variances = deviations**2
-        levels = quantiles(means, deviations, LEVELS)
-        masses = _masses(means, deviations, edges)
-    layers, H = [], X[None]
-    for layer, factor, (eps_u, eps_r) in zip(model.layers, factors, functions, strict=True):
-        L = jnp.linalg.cholesky(inducing_gram(layer, jitter))
-        F = _leaving(layer, L, H, eps_u, eps_r)
-        layers.append(_layer_numbers(layer, factor, L, H, F))
-        inputs = jnp.broadcast_to(X[None], (len(F), *X.shape))
-        H = jnp.concatenate([F, inputs], 2) if model.concatenate else F
-    numbers = _Numbers(means, variances, levels, masses, probabilities, tuple(layers))
-    return numbers, all_finite(numbers)
 
 
 def _numbers(
-    model: DeepGP, x: np.ndarray, scaler: Scaler, axis: _Axis, n_draws: int, noise: bool
+    model: Evaluated, x: np.ndarray, scaler: Scaler, axis: _Axis, n_draws: int, noise: bool
 ) -> _Numbers:
-    """Everything of a model in one compiled call.
-
-    Always in double precision: single has too few digits to draw a function at neighbouring places.
-    """
-    model = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), model)
-    dtype = np.float64
-    kept = scaler.kept
-    X = ((x - scaler.x_mean[kept]) / scaler.x_scale[kept])[:, None].astype(dtype)
+    """Everything of a model that its pictures need."""
+    kept, likelihood = scaler.kept, model.model.likelihood
+    X = ((x - scaler.x_mean[kept]) / scaler.x_scale[kept])[:, None]
+    q = model.components(X, even_normals(PATHS, model.widths))
+    means = variances = levels = masses = probabilities = None
+    if isinstance(likelihood, RobustMax | Softmax):
+        probabilities = np.asarray(mixture_probabilities(likelihood, q), np.float64)
+    else:
+        means, deviations = noisy(q, noise_variances(model.model, PATHS) * noise)
+        variances = deviations**2
+        levels, masses = (np.asarray(a) for a in _along_y(means, deviations, axis.latent))
     shapes = tuple(layer.q_mean.shape for layer in model.layers)
-    paths = even_normals(PATHS, inner_widths(model))
-    functions = _function_normals(n_draws, len(x), shapes)
-    paths, functions = jax.tree.map(lambda eps: eps.astype(dtype), (paths, functions))
-    variances = (
-        noise_variances(model, PATHS) * noise
-    )  # zeros have the same shape: no new compilation
-    return settled(model, partial(_compiled, model, X, axis.latent, variances, paths, functions))
+    layers, H = [], X[None]
+    for l, (eps_u, eps_r) in enumerate(function_normals(n_draws, len(x), shapes)):
+        F = model.functions(l, H, eps_u, eps_r)
+        layers.append(_layer_numbers(model, l, H, F))
+        H = model.beside(F, np.broadcast_to(X[None], (len(F), *X.shape)))
+    return _Numbers(means, variances, levels, masses, probabilities, tuple(layers))
 
 
 def _panel(

@@ -4,7 +4,6 @@ In the user's units; what lies between layers has none, and stays as the model h
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,29 +12,21 @@ import numpy as np
 from scipy import special
 
 from dgp_core.data import Scaler
-from dgp_core.layers import Factors, Normal, conditional, factorise, inducing_gram
+from dgp_core.layers import Normal
 from dgp_core.likelihoods import Bernoulli, Poisson, RobustMax, Softmax
+from dgp_core.live.evaluate import Evaluated, departure, evaluated
 from dgp_core.live.paths import (
     Judged,
     Sheet,
-    all_finite,
     class_names,
-    components,
-    departure,
     even_normals,
-    inducing_mean,
-    inner_widths,
     layer_title,
-    mean_path,
     mixture_probabilities,
-    padded,
     parts,
     readable_mean,
-    settled,
     shown_rows,
 )
 from dgp_core.model import Bound, DeepGP
-from dgp_core.pytree import pytree
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -156,11 +147,11 @@ def _view_2d(run: "Run", snapshot: "Snapshot") -> View2D:
     points = data.X[rows][:, columns]
     classes = class_names(run)
 
-    numbers = _numbers(snapshot.deep, a, b, points, scaler)
+    numbers = _numbers(evaluated(run, snapshot), a, b, points, scaler)
     deep = _panel(snapshot.deep, numbers, snapshot.deep_bound, scaler)
     rival = deep
     if len(snapshot.deep.layers) > 1:
-        single = _numbers(snapshot.rival, a, b, points, scaler)
+        single = _numbers(evaluated(run, snapshot, "rival"), a, b, points, scaler)
         rival = _panel(snapshot.rival, single, snapshot.rival_bound, scaler)
     names = (data.input_names[columns[0]], data.input_names[columns[1]])
     value_name, doubt_name = _words(snapshot.deep, data.output_names[0], classes)
@@ -198,8 +189,7 @@ def _words(model: DeepGP, y_name: str, classes: tuple[str, ...]) -> tuple[str, s
     return f"mean of {y_name}", f"deviation of a new {y_name}"
 
 
-@pytree
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Layer:
     leaving: Any
     """Grid points first, then rows (G, P)."""
@@ -212,8 +202,7 @@ class _Layer:
     map_q: Any
 
 
-@pytree
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Numbers:
     """Everything that the pictures of one model need, in its own units."""
 
@@ -228,64 +217,56 @@ class _Numbers:
     layers: tuple[_Layer, ...]
 
 
-@jax.jit
-def _compiled(model: DeepGP, grid, points, paths, jitter):
-    factors = tuple(factorise(layer, jitter) for layer in model.layers)
-    q = components(model, factors, grid, paths)
-    mean = variance = latent = probabilities = None
-    if isinstance(model.likelihood, RobustMax | Softmax):
-        probabilities = mixture_probabilities(model.likelihood, q)
-    elif isinstance(model.likelihood, Bernoulli):
-        latent = Normal(q.mean[:, :, 0], q.variance[:, :, 0])
-    else:
-        m, v = jax.vmap(model.likelihood.moments)(q.mean, q.variance)  # pyright: ignore
-        mean = jnp.mean(m[:, :, 0], 0)
-        variance = jnp.mean(v[:, :, 0], 0) + jnp.var(m[:, :, 0], 0)
-    X = jnp.concatenate([grid, points])
-    layers = [
-        _layer(model, l, factors[l], entering, q, jitter)
-        for l, (entering, q) in enumerate(mean_path(model, factors, X))
-    ]
-    numbers = _Numbers(X, mean, variance, latent, probabilities, tuple(layers))
-    return numbers, all_finite(numbers)
-
-
-def _layer(model: DeepGP, l: int, factor: Factors, H, q: Normal, jitter) -> _Layer:
+def _layer(model: Evaluated, l: int, H: np.ndarray, q: Normal) -> _Layer:
     """A layer's part, given what enters (G, D) and the q that leaves."""
-    layer = model.layers[l]
-    L = jnp.linalg.cholesky(inducing_gram(layer, jitter))
-    w = None if layer.mean_weights is None else H @ layer.mean_weights
+    last, likelihood = l == len(model) - 1, model.model.likelihood
+    mean, w = np.asarray(q.mean), model.mean_function(l, H)
     low = high = map_q = None
-    if H.shape[1] == 2 and (q.mean.shape[1] == 1 or l == len(model.layers) - 1):
-        low, high = jnp.min(H, 0), jnp.max(H, 0)
+    if H.shape[1] == 2 and (mean.shape[1] == 1 or last):
+        low, high = H.min(0), H.max(0)
         share = np.linspace(0.0, 1.0, MAP_SIDE)
         corners = np.stack(np.meshgrid(share, share), -1).reshape(-1, 2)
-        map_q = conditional(factor, low[None] + (high - low)[None] * corners.astype(H.dtype))
-        if l == len(model.layers) - 1 and isinstance(model.likelihood, RobustMax | Softmax):
-            map_q = mixture_probabilities(model.likelihood, jax.tree.map(lambda a: a[None], map_q))
+        map_q = model.conditional(l, low[None] + (high - low)[None] * corners)
+        if last and isinstance(likelihood, RobustMax | Softmax):
+            map_q = jax.tree.map(lambda a: a[None], map_q)
+            map_q = np.asarray(mixture_probabilities(likelihood, map_q), np.float64)
     return _Layer(
-        leaving=q.mean,
-        inducing=layer.inducing,
-        u_mean=inducing_mean(layer, L),
-        departure=departure(q.mean if w is None else q.mean - w, w),
+        leaving=mean,
+        inducing=np.asarray(model.layers[l].inducing),
+        u_mean=model.inducing_mean(l),
+        departure=departure(mean if w is None else mean - w, w),
         low=low,
         high=high,
         map_q=map_q,
     )
 
 
-def _numbers(model: DeepGP, a, b, points: np.ndarray, scaler: Scaler) -> _Numbers:
-    dtype = model.layers[0].inducing.dtype
-    kept = scaler.kept
+@jax.jit
+def _moments(likelihood, q: Normal):
+    """Mean and variance of y's first output over all paths (G,)."""
+    m, v = jax.vmap(likelihood.moments)(q.mean, q.variance)
+    return jnp.mean(m[:, :, 0], 0), jnp.mean(v[:, :, 0], 0) + jnp.var(m[:, :, 0], 0)
+
+
+def _numbers(model: Evaluated, a, b, points: np.ndarray, scaler: Scaler) -> _Numbers:
+    """Everything of a model that its pictures need."""
+    kept, likelihood = scaler.kept, model.model.likelihood
 
     def standard(X):
-        return ((X - scaler.x_mean[kept]) / scaler.x_scale[kept]).astype(dtype)
+        return (X - scaler.x_mean[kept]) / scaler.x_scale[kept]
 
-    grid = np.stack(np.meshgrid(a, b), -1).reshape(-1, 2)
-    paths = [eps.astype(dtype) for eps in even_normals(PATHS, inner_widths(model))]
-    return settled(
-        model, partial(_compiled, model, standard(grid), standard(padded(points)), paths)
-    )
+    grid = standard(np.stack(np.meshgrid(a, b), -1).reshape(-1, 2))
+    q = model.components(grid, even_normals(PATHS, model.widths))
+    mean = variance = latent = probabilities = None
+    if isinstance(likelihood, RobustMax | Softmax):
+        probabilities = np.asarray(mixture_probabilities(likelihood, q), np.float64)
+    elif isinstance(likelihood, Bernoulli):
+        latent = Normal(q.mean[:, :, 0], q.variance[:, :, 0])
+    else:
+        mean, variance = (np.asarray(part) for part in _moments(likelihood, q))
+    X = np.concatenate([grid, standard(points)])
+    layers = [_layer(model, l, H, q) for l, (H, q) in enumerate(model.mean_path(X))]
+    return _Numbers(X, mean, variance, latent, probabilities, tuple(layers))
 
 
 def _reading(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

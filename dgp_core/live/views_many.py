@@ -5,7 +5,6 @@ those that the models were trained on, MOST_ROWS of them at the most.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -15,20 +14,16 @@ from scipy import special
 
 from dgp_core.data import Dataset, Scaler
 from dgp_core.kernels import Kernel, Linear, Product, Stationary, Sum
-from dgp_core.layers import Normal, factorise
+from dgp_core.layers import Normal
 from dgp_core.likelihoods import Bernoulli, Poisson, RobustMax, Softmax
+from dgp_core.live.evaluate import Evaluated, departure, evaluated
 from dgp_core.live.paths import (
     Judged,
     Sheet,
-    all_finite,
     cdf,
     class_names,
-    components,
-    departure,
     even_normals,
-    inner_widths,
     layer_title,
-    mean_path,
     mixture_probabilities,
     noise_variances,
     noisy,
@@ -37,11 +32,9 @@ from dgp_core.live.paths import (
     quantiles,
     readable,
     readable_mean,
-    settled,
     shown_rows,
 )
 from dgp_core.model import SKETCH, Bound, DeepGP
-from dgp_core.pytree import pytree
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -262,11 +255,11 @@ def _view_many(run: "Run", snapshot: "Snapshot") -> ViewMany:
     for k, d in enumerate(curves):
         part = slice(k * CURVE_POINTS, (k + 1) * CURVE_POINTS)
         X[part, d] = np.linspace(fixed.low[d], fixed.high[d], CURVE_POINTS)
-    numbers = _numbers(snapshot.deep, X, fixed)
+    numbers = _numbers(evaluated(run, snapshot), X, fixed)
     deep = _panel(snapshot.deep, numbers, fixed, data, scaler, snapshot.deep_bound)
     rival, single = deep, numbers
     if len(snapshot.deep.layers) > 1:
-        single = _numbers(snapshot.rival, X, fixed)
+        single = _numbers(evaluated(run, snapshot, "rival"), X, fixed)
         rival = _panel(snapshot.rival, single, fixed, data, scaler, snapshot.rival_bound)
     kl = np.asarray(snapshot.deep_bound.kl, np.float64)
     which = 1 if len(classes) == 2 else fixed.common_class
@@ -302,8 +295,7 @@ def _words(model: DeepGP, y_name: str, classes: tuple[str, ...], which: int) -> 
     return f"expected {y_name}" if isinstance(model.likelihood, Poisson) else y_name
 
 
-@pytree
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Numbers:
     """Everything that the pictures of one model need, in its own units: rows first, then curves."""
 
@@ -321,56 +313,32 @@ class _Numbers:
 
 
 @jax.jit
-def _compiled(model: DeepGP, X, curves, y, noise, paths, jitter):
-    factors = tuple(factorise(layer, jitter) for layer in model.layers)
-    q = components(model, factors, jnp.concatenate([X, curves]), paths)
-    latent = levels = pit = probabilities = None
-    if isinstance(model.likelihood, RobustMax | Softmax):
-        probabilities = mixture_probabilities(model.likelihood, q)
-    else:
-        latent = Normal(q.mean[:, :, 0], q.variance[:, :, 0])
-        means, deviations = noisy(q, noise)
-        levels = quantiles(means, deviations, BAND, 24)
-        z = (y[None] - means[:, : len(X)]) / deviations[:, : len(X)]
-        pit = jnp.mean(cdf(z), 0)
-    hidden, departures = [], []
-    for layer, (H, q) in zip(model.layers, mean_path(model, factors, X), strict=True):
-        w = None if layer.mean_weights is None else H @ layer.mean_weights
-        hidden.append(q.mean)
-        departures.append(departure(q.mean if w is None else q.mean - w, w))
-    numbers = _Numbers(latent, levels, pit, probabilities, hidden, departures)
-    return numbers, all_finite(numbers)
+def _along_y(means: jax.Array, deviations: jax.Array, y: jax.Array):
+    """A band's quantiles at every row (2, G), and where y lies at those that have one (R,)."""
+    z = (y[None] - means[:, : len(y)]) / deviations[:, : len(y)]
+    return quantiles(means, deviations, BAND, 24), jnp.mean(cdf(z), 0)
 
 
-def _numbers(model: DeepGP, curves: np.ndarray, fixed: _Fixed) -> _Numbers:
-    """Everything of a model in one compiled call; rows that only fill up are cut off again."""
-    dtype = model.layers[0].inducing.dtype
-    widths = inner_widths(model)
-    n_paths = FEW_PATHS if max(widths, default=1) > WIDE else PATHS
-    paths = [eps.astype(dtype) for eps in even_normals(n_paths, widths)]
+def _numbers(model: Evaluated, curves: np.ndarray, fixed: _Fixed) -> _Numbers:
+    """Everything of a model that its pictures need."""
+    likelihood, R = model.model.likelihood, len(fixed.X)
+    n_paths = FEW_PATHS if max(model.widths, default=1) > WIDE else PATHS
     X, y = padded(fixed.X), padded(fixed.y)
-    numbers = settled(
-        model,
-        partial(
-            _compiled,
-            model,
-            X.astype(dtype),
-            curves.astype(dtype),
-            y,
-            noise_variances(model, n_paths),
-            paths,
-        ),
-    )
-    R = len(fixed.X)
     kept = np.r_[:R, len(X) : len(X) + len(curves)]
-    return _Numbers(
-        latent=numbers.latent and Normal(*(a[:, kept] for a in numbers.latent)),
-        levels=None if numbers.levels is None else numbers.levels[:, kept],
-        pit=None if numbers.pit is None else numbers.pit[:R],
-        probabilities=None if numbers.probabilities is None else numbers.probabilities[kept],
-        hidden=[F[:R] for F in numbers.hidden],
-        departures=numbers.departures,
-    )
+    q = model.components(np.concatenate([X, curves]), even_normals(n_paths, model.widths))
+    latent = levels = pit = probabilities = None
+    if isinstance(likelihood, RobustMax | Softmax):
+        probabilities = np.asarray(mixture_probabilities(likelihood, q), np.float64)[kept]
+    else:
+        latent = Normal(*(np.asarray(a)[:, kept, 0] for a in q))  # pyright: ignore
+        along = _along_y(*noisy(q, noise_variances(model.model, n_paths)), y)
+        levels, pit = np.asarray(along[0])[:, kept], np.asarray(along[1])[:R]
+    hidden, departures = [], []
+    for l, (H, q) in enumerate(model.mean_path(fixed.X)):
+        mean, w = np.asarray(q.mean), model.mean_function(l, H)
+        hidden.append(mean)
+        departures.append(departure(mean if w is None else mean - w, w))
+    return _Numbers(latent, levels, pit, probabilities, hidden, departures)
 
 
 def _class_probabilities(model: DeepGP, numbers: _Numbers) -> np.ndarray | None:

@@ -1,8 +1,8 @@
 """Every live run of a server: fair turns, limits, and who is watching.
 
-Workers, as many as cores, take the run that has waited longest and train it for one short turn. New
-shapes compile in a thread of their own, so that nobody's picture freezes while another's model is
-being built; a run of a shape that was compiled before passes by that thread.
+Workers, as many as cores, take the run that has waited longest and train it for one short turn. The
+programs of size classes serve nearly every run (`dgp_core.programs`). A model that needs a program
+of its own has it compiled in a thread apart, so that nobody's picture freezes meanwhile.
 """
 
 import ctypes
@@ -23,6 +23,7 @@ from dgp_core.data import Dataset
 from dgp_core.live.run import HISTORY_BYTES, TURN_SECONDS, Run
 from dgp_core.model import ModelSpec
 from dgp_core.plan import pair_cost
+from dgp_core.programs import programs
 from dgp_core.train import TrainSpec
 
 IDLE_SECONDS = 30.0
@@ -53,6 +54,9 @@ MOST_BYTES = min(8 * 2**30, _memory() // 2)
 MOST_SHAPES = 250
 """Shapes whose compiled programs are kept; thousands of programs are more than XLA bears."""
 
+TIDY_SECONDS = 30.0
+"""How often programs that nobody uses are let go."""
+
 JOIN_SECONDS = 60.0
 """How long an orderly stop waits for each thread."""
 
@@ -66,6 +70,10 @@ LONGEST_REST = 0.5
 """How long a heavy run rests after a turn, at the most: as long as the turn was, where somebody
 watches a light one. XLA's threads serve all runs and all pictures in the order in which they ask,
 and a small model's frames would wait behind every step of a large one."""
+
+MOST_OWED = 5.0
+"""Seconds of training up to which it is remembered whether awaited runs had less than the others,
+or more."""
 
 COPIES = 8
 """Of a model's parameters: at the start and now, Adam's two, gradients, a snapshot, the rival's."""
@@ -92,6 +100,8 @@ class Ticket:
     """When it last had a turn, or came."""
     heavy: bool
     """Whether its steps are long."""
+    awaited: bool = False
+    """Whether somebody waits for its end, as in a fit, rather than watching it learn."""
     rest: float = 0.0
     """Until when, being heavy, it leaves XLA's threads to light ones."""
     busy: bool = False
@@ -109,8 +119,11 @@ class Workshop:
         """Shapes that are compiled."""
         self._starting = False
         """Whether a worker makes a run's start values: one at a time, and the others train on."""
+        self._owed = 0.0
+        """Seconds of training that the other runs have had beyond the awaited ones, lately."""
         self._wake = threading.Condition()
         self._stopping = False
+        self._tidied = clock()
         self._threads: list[threading.Thread] = []
         self.employ(self._compile, "dgp-compile")
         for i in range(workers if workers is not None else os.cpu_count() or 1):
@@ -146,10 +159,14 @@ class Workshop:
         train: TrainSpec,
         owner: str | None = None,
         saved: Archive | None = None,
+        own_program: bool = False,
+        awaited: bool = False,
     ) -> tuple[str, str]:
         """A new run: its id, which anybody may watch by, and the key of whoever controls it.
 
-        It begins at the start, or where a saved model of the same shape is.
+        It begins at the start, or where a saved model of the same shape is; `own_program` as `Run`.
+        Runs that are `awaited` get half of all training time between them, or more where an equal
+        share each is more.
         """
         cells = dataset.X.size + dataset.Y.size
         if cells > MOST_CELLS:
@@ -164,7 +181,7 @@ class Workshop:
                 f"share {MOST_BYTES / 2**30:.0f} GB. Choose fewer inducing points, or narrower "
                 "layers."
             )
-        run = Run(dataset, model, train, saved)
+        run = Run(dataset, model, train, saved, own_program)
         ticket = Ticket(
             run,
             secrets.token_urlsafe(16),
@@ -174,6 +191,7 @@ class Workshop:
             run.shape,
             time.monotonic(),
             step_seconds(dataset, model, train, len(dataset)) > HEAVY_SECONDS,
+            awaited,
         )
         with self._wake:
             if self._stopping:
@@ -183,6 +201,9 @@ class Workshop:
                 raise WorkshopError(
                     f"{waiting} runs are waiting already. Watch another's, or try again later."
                 )
+            if not self._at_once(ticket):
+                run.status = "compiling"
+                programs().request(run.programs)
             self._tickets[ticket.run_id] = ticket
             self._admit()
             self._wake.notify_all()
@@ -222,11 +243,25 @@ class Workshop:
             ticket.seen = self._clock()
             return self._queue().index(ticket) + 1
 
+    def compiling_place(self, run_id: str) -> int:
+        """How much is compiled before what this run needs."""
+        with self._wake:
+            ticket, now = self._ticket(run_id), self._clock()
+            if ticket.busy or ticket.prepared or self._at_once(ticket):
+                return 0
+            if ticket.run.size is not None and programs().employs:
+                return max(programs().place(program) for program in ticket.run.programs)
+            others = [t for t in self._tickets.values() if t.admitted and not t.prepared]
+            waiting = [t for t in others if t.busy or now - t.seen <= IDLE_SECONDS]
+            waiting = [t for t in waiting if not self._at_once(t)]
+            before = waiting[: waiting.index(ticket)] if ticket in waiting else waiting
+            return len(before)
+
     def knows(self, run_id: str) -> bool:
         """Whether a run's shape was compiled before: it starts at once."""
         with self._wake:
             ticket = self._ticket(run_id)
-            return ticket.admitted and ticket.shape in self._known
+            return ticket.admitted and self._at_once(ticket)
 
     def queue_sentence(self, run_id: str) -> str:
         """Why a run waits and for how many others; empty once it has a seat."""
@@ -295,39 +330,65 @@ class Workshop:
         gone = [i for i, t in self._tickets.items() if now - t.seen > GONE_SECONDS and not t.busy]
         for run_id in gone:
             del self._tickets[run_id]
+        if now - self._tidied > TIDY_SECONDS:
+            self._tidied = now
+            programs().tidy()
+            _give_back()
         self._admit()
 
     def _next(self, now: float) -> tuple[Ticket | None, float]:
-        """The run that has waited longest for a turn, or how long there is nothing to do."""
-        best, sleep = None, 1.0
+        """The run that has waited longest for a turn, or how long there is nothing to do.
+
+        An awaited run goes first while awaited ones have had less time than the others.
+        """
+        best, first, sleep = None, (True, 0.0), 1.0
         light = any(self._plays(t, now) and not t.heavy for t in self._tickets.values())
         for ticket in self._tickets.values():
             if ticket.busy or not ticket.prepared or now - ticket.seen > IDLE_SECONDS:
                 continue
+            urgent = ticket.awaited and self._owed > 0
             rest = ticket.rest - time.monotonic()
-            if rest > 0 and light and ticket.run.playing:
+            if rest > 0 and light and ticket.run.playing and not urgent:
                 sleep = min(sleep, rest)
             elif ticket.run.wants_turn(time.monotonic()):
-                if best is None or ticket.turn < best.turn:
-                    best = ticket
+                order = (not urgent, ticket.turn)
+                if best is None or order < first:
+                    best, first = ticket, order
             elif ticket.run.status == "ready" and ticket.run.playing:
                 sleep = min(sleep, max(0.001, ticket.run.due() - time.monotonic()))
         return best, sleep
+
+    def _had_turn(self, ticket: Ticket, seconds: float) -> None:
+        """Notes who has had how much training time, as long as an awaited run wants some."""
+        now = self._clock()
+        if any(t.awaited and self._plays(t, now) for t in self._tickets.values()):
+            owed = self._owed + (-seconds if ticket.awaited else seconds)
+            self._owed = min(MOST_OWED, max(-MOST_OWED, owed))
+        else:
+            self._owed = 0.0
 
     def _plays(self, ticket: Ticket, now: float) -> bool:
         """Whether somebody watches it train."""
         watched = ticket.prepared and now - ticket.seen <= IDLE_SECONDS
         return watched and not ticket.run.at_rest
 
+    def _at_once(self, ticket: Ticket) -> bool:
+        """Whether all that a run needs is compiled."""
+        if ticket.run.size is None:
+            return ticket.shape in self._known
+        return all(programs().known(program) for program in ticket.run.programs)
+
     def _unprepared(self, known: bool) -> Ticket | None:
-        """A run that has a seat and awaits its start, its shape compiled before or not.
+        """A run that has a seat and awaits its start, all that it needs compiled or not.
 
         Somebody watches it, if there is such a one; nobody else is served before those who wait.
         """
         now, found = self._clock(), None
         for ticket in self._tickets.values():
             ready = ticket.admitted and not (ticket.prepared or ticket.busy)
-            if ready and (ticket.shape in self._known) == known:
+            if ready and self._at_once(ticket) == known:
+                if not known and ticket.run.size is not None and programs().employs:
+                    continue  # a compiler makes its programs
                 if now - ticket.seen <= IDLE_SECONDS:
                     return ticket
                 found = found or ticket
@@ -359,6 +420,7 @@ class Workshop:
             with self._wake:
                 ticket.busy = False
                 ticket.turn = time.monotonic()
+                self._had_turn(ticket, ticket.turn - began)
                 if ticket.heavy:
                     ticket.rest = ticket.turn + min(ticket.turn - began, LONGEST_REST)
 

@@ -22,6 +22,8 @@ from pages.ui import desk, session, stage
 from pages.ui.bar import dress
 from pages.ui.desk import Contest, held, memory, safe
 from pages.ui.glossary_links import Linker
+from pages.ui.phases import STYLE as PHASES_STYLE
+from pages.ui.phases import phase_line
 from pages.ui.sentences import in_words
 
 essay = Linker()
@@ -32,7 +34,7 @@ STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000)
 INDUCING = (5, 10, 25, 50, 100, 200)
 FOLDS = (0, 3, 5, 10, 20)
 FIRST = ["linear", "sgp", "dgp2"]
-PATIENCE = 2.0  # seconds between two looks at the trials
+PATIENCE = 1.0  # seconds between two looks at the trials
 STYLE = """<style>
 [data-testid=stMainBlockContainer] { max-width: 76rem; padding: 4.2rem 2rem 3rem; }
 [data-testid=stMainBlockContainer] p { max-width: 46rem; }
@@ -116,7 +118,9 @@ def _load(name: str) -> Dataset:
     return desk.once("set", name, lambda: catalogue.load(name))
 
 
-def begin(by: tuple, dataset: Dataset, train: TrainSpec, folds: int, wanted: dict) -> None:
+def begin(
+    by: tuple, dataset: Dataset, train: TrainSpec, folds: int, wanted: dict, named: dict
+) -> None:
     """Trains what was asked for; only what is new where nothing else has changed."""
     kept = st.session_state.get("contest")
     st.session_state.contest_refused = ""
@@ -125,7 +129,7 @@ def begin(by: tuple, dataset: Dataset, train: TrainSpec, folds: int, wanted: dic
             kept.close()
         kept = st.session_state.contest = Contest(by, dataset, train, folds)
     try:
-        kept.add(session.workshop(), wanted, set(st.session_state.your_compare_models))
+        kept.add(session.workshop(), wanted, set(st.session_state.your_compare_models), named)
     except (WorkshopError, ValueError) as error:
         st.session_state.contest_refused = str(error)
 
@@ -211,7 +215,7 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
             key="train_contest",
             disabled=not new,
             on_click=begin,
-            args=(by, dataset, train, folds, wanted),
+            args=(by, dataset, train, folds, wanted, named),
         )
         if new & wanted.keys():
             st.caption(f"It takes {duration(seconds)}, and some seconds a model to compile.")
@@ -246,11 +250,13 @@ def progress(contest: Contest) -> None:
             trial.watch()
         if (contest.over, contest.cards()) != before:
             st.rerun()
-        for trial in contest.trials:
+        for i, trial in enumerate(contest.trials):
             if trial.status in ("training", "scoring", "paused"):
                 now = trial.progress()
                 said = f"Paused. {now.sentence}" if trial.status == "paused" else now.sentence
-                st.progress(min(1.0, max(0.0, now.fraction)), text=said)
+                with st.container(gap="xsmall", key=f"phases_{i}"):
+                    st.progress(min(1.0, max(0.0, now.fraction)), text=said)
+                    st.caption(phase_line(now))
             for sentence in trial.failures():
                 st.warning(safe(sentence), icon=":material/warning:")
 
@@ -406,7 +412,7 @@ def _picture(contest: Contest, model: str, cards: list) -> dict | None:
         predictor = _predictor(contest, model)
         if predictor is None:
             return None
-        with st.spinner("Drawing …"):
+        with st.spinner("Drawing …", show_time=True):
             contest.made[model] = (card, sheet(predictor, data))
     return sheet_figure(contest.made[model][1], data, model, ink())
 
@@ -444,4 +450,4 @@ with in_words("This comparison could not be shown. Choose another data set, or t
         else:
             st.caption("Nothing is trained yet: choose models, and press the button.")
 session.keep_cookie()
-dress(STYLE)
+dress(STYLE + PHASES_STYLE)

@@ -83,7 +83,7 @@ def without(run, ink) -> None:
         st.info("The run has not begun yet.")
         return
     if st.button("Measure it now", icon=":material/science:", key="measure_without"):
-        with st.spinner("Computing the bound without each layer …"):
+        with st.spinner("Computing the bound without each layer …", show_time=True):
             st.session_state.removal = (st.session_state.run_id, without_layers(run, run.latest))
     kept = st.session_state.get("removal")
     if kept is None or kept[0] != st.session_state.run_id:

@@ -51,10 +51,9 @@ def kind_of(run) -> str:
     return "one" if run.dataset.X.shape[1] == 1 else "more"
 
 
-def on_click() -> None:
+def on_click(where: dict) -> None:
     """A click in a curve over the inputs chooses x*."""
-    where = st.session_state.stage.click
-    if not where or where.get("name") not in ("main/differ", "main/varies"):
+    if where.get("name") not in ("main/differ", "main/varies"):
         return
     with suppress(WorkshopError):  # the page says that the run is over
         run = session.workshop().watch(st.session_state.run_id)

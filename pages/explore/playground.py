@@ -310,12 +310,6 @@ def kind_of(run: Run) -> str:
     return {1: "line", 2: "plane"}.get(int(run.scaler.kept.sum()), "table")
 
 
-def on_click() -> None:
-    """A click in a picture came back from the browser."""
-    if where := st.session_state.stage.click:
-        session.clicked(where)
-
-
 WORDS = {
     "line": "**What you see.** Above, where each model expects new points (shade), its mean "
     "(thick), whole functions drawn from it (thin), and its inducing points (triangles on the "
@@ -349,7 +343,7 @@ with in_words("This run could not be started. Reload the page, or choose another
     film = film_of(run.dataset, run.model)
     session.play(
         {"main": Scene(run_id, partial(playground, look=seen), ("playground", seen), film)},
-        on_click,
+        session.clicked,
     )
     if "controls" not in manner.hide:
         st.sidebar.title("Deep GP Lab", anchor=False)

@@ -51,7 +51,9 @@ def measured(run_id: str, run, ink) -> None:
             measure = True
     kept = st.session_state.get("noise")
     if measure or kept is None or kept[0] != run_id:
-        with st.spinner("Drawing estimates; the first time their code is compiled …"):
+        with st.spinner(
+            "Drawing estimates; the first time their code is compiled …", show_time=True
+        ):
             moment = run.latest
             kept = (
                 run_id,

@@ -10,7 +10,7 @@ import streamlit as st
 
 from dgp_core import explain, judge
 from dgp_core.archive import Archive
-from dgp_core.live.trial import EXACT_ROWS
+from dgp_core.live.trial import EXACT_ROWS, TrialProgress
 from dgp_core.outcome import Outcome
 from dgp_core.plain import visible
 from dgp_core.plan import Plan, duration, estimate_plan
@@ -40,12 +40,14 @@ from pages.ui import bring, desk, session, stage
 from pages.ui.bar import dress
 from pages.ui.desk import Fitted, held, memory, once, safe
 from pages.ui.glossary_links import Linker
+from pages.ui.phases import STYLE as PHASES_STYLE
+from pages.ui.phases import phase_line
 from pages.ui.sentences import in_words
 from pages.ui.server import Scene
 
 essay = Linker()
 
-PATIENCE = 2.0  # seconds between two looks at a trial
+PATIENCE = 1.0  # seconds between two looks at a trial
 MOST_SLIDERS = 30
 STYLE = """<style>
 [data-testid=stMainBlockContainer] { max-width: 76rem; padding: 4.2rem 2rem 3rem; }
@@ -195,12 +197,17 @@ def progress(fitted: Fitted) -> None:
             )
             return
         if status in ("finished", "failed"):
+            with st.container(gap="xsmall"):
+                st.empty()  # where the bar was: the line below it is not shown twice meanwhile
+                _phases(fitted, trial.progress())
             for sentence in trial.failures():
                 st.warning(safe(sentence), icon=":material/warning:")
             return
         now = trial.progress()
         said = f"Paused. {now.sentence}" if status == "paused" else now.sentence
-        st.progress(min(1.0, max(0.0, now.fraction)), text=said)
+        with st.container(gap="xsmall"):
+            st.progress(min(1.0, max(0.0, now.fraction)), text=said)
+            _phases(fitted, now)
         if (so_far := trial.verdict()) is not None:
             st.caption(f"So far: {so_far.sentence}")
 
@@ -228,7 +235,17 @@ def progress(fitted: Fitted) -> None:
             if paused
             else "Holds the models still; what the main one has learnt so far is judged meanwhile.",
         )
-        st.caption("You may look at other pages: half a minute later it pauses, until you return.")
+        st.caption(
+            "You may look at other pages: the fit pauses after 30 seconds away, and goes on when "
+            "you return."
+        )
+
+
+def _phases(fitted: Fitted, now: TrialProgress) -> None:
+    """What the time has gone to so far, and goes to now."""
+    with st.container(key="phases"):
+        line = phase_line(now, fitted.reading)
+        st.caption(f"Time spent: {line}." if now.phase == "over" else line)
 
 
 def surer(fitted: Fitted) -> None:
@@ -925,4 +942,4 @@ with in_words("This page could not be shown. Reload it, or bring other data."):
         ):
             use(fitted)
 session.keep_cookie()
-dress(STYLE)
+dress(STYLE + PHASES_STYLE)

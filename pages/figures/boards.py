@@ -13,6 +13,7 @@ from datasets.starts import film_of
 from dgp_core.data import Dataset
 from dgp_core.live.layer_depth import layer_history, layers_in_depth
 from dgp_core.live.mixture_view import Measure, along, calibration, mixture_at
+from dgp_core.live.paths import layer_title
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views import View1D, View2D, ViewMany, view
 from pages.figures.layers import What, history_figure, passage_figure
@@ -63,7 +64,9 @@ NO_MIXTURE = "The mixture is shown as soon as it is worked out."
 MOST_STAR = 60
 """Inputs of a place that a person may choose."""
 SMALL = 196
-"""Height of the pictures of the second row."""
+"""Height of the pictures of the second row …"""
+LINE = 176
+"""… and of a layer's there, where the data have one input."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +85,16 @@ class Look:
 def playground(run: Run, moment: Any, look: Look) -> Elements:
     """Both models' predictions, the bound, every layer, and the mixture at a place."""
     if moment is None:
-        return _before(run, look)
+        return _kept(_before(run, look) | no_mixture(run, look), run.dataset.name)
     seen = view(run, moment, look.noise) if isinstance(moment, Snapshot) else moment
     elements = {
         "bound": _bound(run, moment, look.ink),
         "bound_words": {"text": bound_words(seen)},
-        "mixture_words": {"text": NO_MIXTURE},
         **_kinds(seen)(run, seen, look),
     }
-    if isinstance(moment, Snapshot):
-        elements |= mixture(run, moment, look)
+    elements |= (
+        mixture(run, moment, look) if isinstance(moment, Snapshot) else no_mixture(run, look)
+    )
     elements |= _layer_words(seen)
     return _kept(elements, run.dataset.name)
 
@@ -172,7 +175,7 @@ def _line(run: Run, seen: View1D, look: Look) -> Elements:
     ):
         figure = prediction_figure(seen, panel, name == "deep", look.bands, look.ink)
         drag = {"trace": "inducing points"} if name == "deep" else None
-        figure["layout"]["meta"] = {"click": True, "drag": drag}
+        figure["layout"]["meta"] = {**_clicks(run), "drag": drag}
         if look.star:
             figure["layout"]["shapes"] = [_star_line(look.star[0], look.ink)]
         alt = f"{words} prediction at step {seen.step}, with the data."
@@ -183,6 +186,11 @@ def _line(run: Run, seen: View1D, look: Look) -> Elements:
         elements[f"layer_{l}"] = _picture(figure, alt, look.ink)
     elements["legend"] = {"html": legend(look.ink, look.bands, seen)}
     return elements
+
+
+def _clicks(run: Run) -> dict:
+    """What a click in a prediction does: it chooses x*, or puts down a point of the data."""
+    return {"click": True} | ({"draws": "data"} if run.dataset.name == "drawn" else {})
 
 
 def _plane(run: Run, seen: View2D, look: Look) -> Elements:
@@ -249,6 +257,15 @@ def mixture(run: Run, moment: Snapshot, look: Look) -> Elements:
         "mixture": _picture(figure, alt, look.ink),
         "mixture_title": {"text": f"**{_capital(star_words(run, x, bool(look.star)))}**"},
         "mixture_words": {"text": CURVES if seen.kind == "density" else BARS},
+    }
+
+
+def no_mixture(run: Run, look: Look) -> Elements:
+    """The mixture's place, before there is one."""
+    where = star_words(run, star_row(run, look.star), bool(look.star))
+    return {
+        **_waiting({"mixture": SMALL + 20}, look.ink),
+        "mixture_title": {"text": f"**{_capital(where)}**"},
     }
 
 
@@ -420,15 +437,17 @@ def star_words(run: Run, x: np.ndarray, chosen: bool = True) -> str:
 
 def _before(run: Run, look: Look) -> Elements:
     """The data alone, until the start values are there."""
-    data, ink = run.dataset, look.ink
+    data, ink, L = run.dataset, look.ink, run.model.layers
     y, places = data.Y[:, 0], np.flatnonzero(run.scaler.kept)
     names = tuple(data.input_names[d] for d in places)
     if len(places) == 1:
         x = data.X[:, places[0]]
         figure = data_figure(x, y, names[0], data.output_names[0], ink, classes=data.classes)
+        figure["layout"]["meta"] = _clicks(run)
     elif len(places) == 2:
         X = data.X[:, places]
         figure = plane_data_figure(X, y, names, data.output_names[0], data.classes, ink)
+        figure["layout"]["meta"] = _clicks(run)
     else:
         figure = outcome_figure(y, data.output_names[0], data.classes, ink)
     alt = "The data, before any model has seen them."
@@ -437,7 +456,8 @@ def _before(run: Run, look: Look) -> Elements:
         "rival": _picture(figure, alt, ink),
         "bound": _picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
         "bound_words": {"text": "The bound is known after the first step."},
-        "mixture_words": {"text": NO_MIXTURE},
+        **_waiting({f"layer_{l}": LINE if len(places) == 1 else SMALL for l in range(L)}, ink),
+        **{f"layer_{l}_title": {"text": f"**{_capital(layer_title(l, L))}**"} for l in range(L)},
     }
 
 

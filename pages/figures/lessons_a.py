@@ -54,7 +54,7 @@ def gp_figure(
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, "x", range=[float(seen.x[0]), float(seen.x[-1])])
     layout["yaxis"] = labelled_axis(ink, "f(x)", range=[-3.2, 3.2])
-    layout["meta"] = {"click": True}
+    layout["meta"] = {"click": True, "draws": "your points"}
     low, high = seen.mean - 2 * seen.sd, seen.mean + 2 * seen.sd
     traces = [
         band(seen.x, low, high, "± 2 deviations", tint(DEEP, 0.16)),

@@ -48,7 +48,7 @@ def measured(name: str, label: str, waiting: str, measure: Callable[[Run, Snapsh
     if pressed and run.latest is None:
         st.info("The run has not begun yet. Wait until it trains, and press again.")
     elif pressed and run.latest is not None:
-        with st.spinner(waiting):
+        with st.spinner(waiting, show_time=True):
             st.session_state[f"measured_{name}"] = run_id, measure(run, run.latest)
     of, seen = st.session_state.get(f"measured_{name}", (None, None))
     return seen if of == run_id else None

@@ -52,13 +52,14 @@ class Ailment:
 AILMENTS = {
     "zero": Ailment(
         "Zero mean",
-        Choices(layers=4, mean="zero", at=1000),
-        Choices(layers=4, at=1000),
+        Choices(layers=4, mean="zero", at=1000, seed=1),
+        Choices(layers=4, at=1000, seed=1),
         "usual",
         "Four layers, inner means zero. Both runs pause at step 1,000.",
         "The ill model predicts a flat line: after four draws around zero, neighbours and "
         "strangers look alike, and there is nothing left to learn from. Its bound is hundreds of "
-        "nats lower than the single layer's. The healthy twin has found the jump.",
+        "nats lower than the single layer's. The healthy twin has found the jump. (With about "
+        "every other seed the ill model gets away in time: luck, where the twin needs none.)",
         "Linear mean functions in inner layers. They are the default here; lesson 4 says why.",
     ),
     "rate": Ailment(

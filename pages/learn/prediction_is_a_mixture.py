@@ -70,10 +70,9 @@ def at_a_place() -> None:
     stage.words("gap/mixture_words", 20)
 
 
-def clicked() -> None:
+def clicked(where: dict) -> None:
     """A click in a picture of the gap moves x* there."""
-    where = getattr(st.session_state.get("stage"), "click", None)
-    if where and str(where.get("name")).startswith("gap/"):
+    if str(where.get("name")).startswith("gap/"):
         with suppress(KeyError, TypeError, ValueError):
             place = float(np.clip(float(where["x"]), -2.0, 2.0))
             st.session_state.star_7 = round(round(place / 0.05) * 0.05, 2)

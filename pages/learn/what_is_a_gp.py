@@ -1,5 +1,7 @@
 """Lesson 1: a Gaussian process, drawn by hand."""
 
+from contextlib import suppress
+
 import streamlit as st
 
 from dgp_core.by_hand import GRID, KernelName, gp_by_hand
@@ -19,6 +21,7 @@ from pages.ui.lesson import (
     locked,
     show,
 )
+from pages.ui.session import clicks_taken
 
 KERNELS: dict[KernelName, str] = {
     "rbf": "RBF",
@@ -67,9 +70,9 @@ def put(x: float, y: float, near_x: float = 0.0, near_y: float = 0.0) -> None:
     memory.gp_points = rest
 
 
-def clicked() -> None:
+def clicked(where: dict) -> None:
     """A click in the picture came back from the browser."""
-    if where := memory.stage.click:
+    with suppress(KeyError, TypeError, ValueError):
         put(*(float(where[name]) for name in ("x", "y", "near_x", "near_y")))
 
 
@@ -145,7 +148,7 @@ def gp() -> None:
             f"Six functions drawn from a GP that has seen {len(points)} points, their mean and ± 2 "
             "deviations."
         )
-        stage.figure(gp_figure(seen, points, ink), alt, "gp_picture")
+        stage.figure(gp_figure(seen, points, ink), alt, "gp_picture", clicks_taken())
     with narrow:
         alt = "The correlation of f at two inputs, by their distance."
         figure = kernel_figure(kernel, lengthscale, ink)  # pyright: ignore[reportArgumentType]

@@ -166,12 +166,11 @@ LESSON = Lesson(
             "A prior that forgets is hard to train: at the start, nothing of x reaches the top, so "
             "nothing comes back down to say how to improve. Below is a model of four layers with "
             "a mean of zero, on data that are nearly a straight line: a single layer learns them "
-            "in a moment. Watch the bound for a while, then switch the mean to linear. The first "
-            "compilation of four layers takes its time."
+            "in a moment. Watch the bound for a while, then switch the mean to linear."
         ),
         Live(
             name="zero",
-            choices=Choices(data="nearly_linear", layers=4, mean="zero"),
+            choices=Choices(data="nearly_linear", layers=4, mean="zero", seed=2),
             paint=partial(live, ink=ink),
             style=(ink,),
             hosts=(
@@ -187,7 +186,8 @@ LESSON = Lesson(
         Try(
             "Watch the zero mean to step 2,000. Then choose **Linear** and watch again to the same "
             "step.",
-            "With a mean of zero the four layers end more than 100 nats below the single layer. "
+            "With a mean of zero the four layers end more than 100 nats below the single layer "
+            "(with about every other seed they get away, and still stay tens of nats behind). "
             "The inner layers' KL goes to zero, so they are back at a prior that forgets, and the "
             "prediction is one flat band that knows nothing of x. With the linear mean, the same "
             "four layers come within 10 nats of the single layer.",

@@ -35,7 +35,7 @@ STYLE = """<style>
 # The theme's own blue is too faint for small letters on a tint of itself. What has nothing to show
 # takes no room.
 CONTRAST = """<style>
-:root {{ --paper: {paper}; }}
+:root {{ --paper: {paper}; --ink: {text}; }}
 .st-key-stage, .st-key-cookie, .st-key-theme {{ position: absolute; }}
 button[data-variant=segmented_control] p, [data-testid=stSlider] p {{ color: {text}; }}
 [data-testid=stCaptionContainer], [data-testid=stCaptionContainer] p {{ opacity: 1 !important;

@@ -6,6 +6,7 @@ that is not shown: `held` brings back what they said.
 
 import io
 import shlex
+import time
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,8 @@ OF_A_COLUMN = ("kind ", "day_first ", "at ")
 """How the names of controls begin that belong to a column of the file."""
 MOST_PREDICTED_CELLS = 20_000_000
 """Cells of a second file up to which its predictions are put beside it here."""
+CONTENDERS = {"deep": "the deep model", "single": "its single-layer rival"}
+"""What a fit's models are called where it says what it does."""
 SHOWN_ROWS = 8
 SKETCHED_ROWS = 20_000
 BARS = 14
@@ -75,6 +78,8 @@ class Brought:
     target: str | None = None
     """What a shipped set is about; None where the door proposes."""
     task: str | None = None
+    seconds: float = 0.0
+    """That it took to be read."""
 
 
 @dataclass(eq=False)
@@ -86,6 +91,8 @@ class Fitted:
     brought: Brought
     plan: Plan
     folds: int
+    reading: float
+    """Seconds that the file took to be read, and its rows to become numbers."""
     cards: tuple[Card, ...] = ()
     archives: dict[Which, Archive] = field(default_factory=dict)
     """The models as they stand, by which: deep or rival."""
@@ -144,6 +151,8 @@ class Memory:
     prepared: Prepared | None = None
     prepared_by: tuple = ()
     """What it was made from, so that it is made once."""
+    preparing: float = 0.0
+    """Seconds that it took."""
     refused: str = ""
     """Why the last file could not be taken."""
     too_large: str = ""
@@ -225,6 +234,7 @@ def take(source: Any, name: str, target: str | None = None, task: str | None = N
     """Reads a table; where it cannot be read, what was there stays, and a sentence says why."""
     kept = memory()
     kept.refused = kept.too_large = ""
+    began = time.perf_counter()
     try:
         table = read_table(source, name, LIMITS)
         if target is None:
@@ -234,7 +244,8 @@ def take(source: Any, name: str, target: str | None = None, task: str | None = N
         if WAY_ON in kept.refused:
             kept.too_large = _command_by_head(source, name)
         return
-    kept.brought = Brought(table, table, name, target, task)
+    seconds = time.perf_counter() - began
+    kept.brought = Brought(table, table, name, target, task, seconds)
     kept.prepared, kept.prepared_by = None, ()
     kept.unfit = kept.undecided = ""
     forget("target", "task", "missing", "transform", "column")
@@ -254,7 +265,7 @@ def take_set(name: str) -> None:
             if column.name not in inputs and column.kind != "dropped":
                 table = table.decide(column.name, "dropped")
         file = f"datasets/files/{shipped.file}"
-        memory().brought = Brought(brought.read, table, file, shipped.output, shipped.task)
+        memory().brought = replace(brought, decided=table, file=file)
 
 
 def _command_by_head(source: Any, name: str) -> str:
@@ -324,14 +335,14 @@ def prepare(target: str, task: str, missing: str, transform: str) -> Prepared:
     assert kept.brought is not None
     by = (kept.brought.decided, target, task, missing, transform)
     if kept.prepared is None or kept.prepared_by != by:
-        kept.prepared = None
+        kept.prepared, began = None, time.perf_counter()
         kept.prepared = kept.brought.decided.to_dataset(
             target,
             task,  # pyright: ignore[reportArgumentType]
             missing,  # pyright: ignore[reportArgumentType]
             transform if task == "regression" else "none",  # pyright: ignore[reportArgumentType]
         )
-        kept.prepared_by = by
+        kept.prepared_by, kept.preparing = by, time.perf_counter() - began
         kept.brought.decided.share(kept.prepared)
     return kept.prepared
 
@@ -353,11 +364,13 @@ def start(workshop: Workshop, plan: Plan, folds: int) -> None:
             plan.train,
             folds,
             fraction=1 - HELD_OUT,
+            titles=CONTENDERS,
         )
     except (WorkshopError, ValueError) as error:
         kept.unfit = str(error)
         return
-    kept.fitted = Fitted(trial, kept.prepared, kept.brought, plan, folds)
+    reading = kept.brought.seconds + kept.preparing
+    kept.fitted = Fitted(trial, kept.prepared, kept.brought, plan, folds, reading)
     forget("judged", "explained", "used", "shown", "map_x", "map_y")
 
 
@@ -515,7 +528,13 @@ class Contest:
         """Every model's run on the first split."""
         return {name: found for trial in self.trials for name, found in trial.runs().items()}
 
-    def add(self, workshop: Workshop, specs: dict[str, ModelSpec], models: set[str]) -> None:
+    def add(
+        self,
+        workshop: Workshop,
+        specs: dict[str, ModelSpec],
+        models: set[str],
+        titles: dict[str, str],
+    ) -> None:
         """Trains those of the models that were not asked for yet."""
         new = models - self.asked
         contenders = {name: spec for name, spec in specs.items() if name in new}
@@ -533,6 +552,7 @@ class Contest:
                 linear="linear" in new or not contenders,
                 exact="exact" in new,
                 rival=None,
+                titles=titles,
             )
         )
 

@@ -101,7 +101,7 @@ KEEP_UP_SECONDS = 2.0
 """After which those who follow look whether their teacher's page shows other runs."""
 
 
-def show(lesson: Lesson, on_click: Callable[[], None] = lambda: None) -> None:
+def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) -> None:
     """The lesson's page."""
     session.browser()
     session.arrive_at_lesson()
@@ -112,7 +112,7 @@ def show(lesson: Lesson, on_click: Callable[[], None] = lambda: None) -> None:
         teacher = followed(lesson.number)
         scenes = {live.name: _scene(lesson, live, teacher) for live in lesson.lives}
         _sit_down(lesson)
-        session.play(scenes, (lambda: None) if manner.lock else on_click)
+        session.play(scenes, (lambda where: None) if manner.lock else on_click)
         st.title(f"{lesson.number} · {lesson.title}", anchor=False)
         st.caption(f"{lesson.summary} About {lesson.minutes} minutes.")
         with st.container(key="said"):  # a place of its own, as in session.say
@@ -287,6 +287,8 @@ def _show_live(lesson: Lesson, live: Live, manner: Manner, linker: Linker) -> No
             _bar(lesson, live, run, run_id, keyboard)
         else:
             stage.words(f"{live.name}/numbers", 20)
+        if not any(element == "state" for row in live.hosts for element, _, _ in row):
+            stage.words(f"{live.name}/wait")
         if live.controls and mine and not manner.lock and "controls" not in manner.hide:
             for name, column in zip(
                 live.controls, st.columns(len(live.controls), gap="medium"), strict=True

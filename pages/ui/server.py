@@ -14,7 +14,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,14 +32,17 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.runtime.pages_manager import PagesManager
 
+from datasets import catalogue
 from datasets.starts import film
 from dgp_core.compile_cache import remember_compilations
+from dgp_core.generic import INDUCING
 from dgp_core.live.mixture_view import mixture_at
-from dgp_core.live.run import Run, Snapshot
+from dgp_core.live.run import Run, Snapshot, size_programs
 from dgp_core.live.workshop import Workshop, WorkshopError
-from pages.ui.choices import Choices
+from dgp_core.programs import Program, programs
+from pages.ui.choices import DATA, Choices
 from pages.ui.library import EarlyScripts
-from pages.ui.status import numbers, phase, status
+from pages.ui.status import Place, numbers, phase, status, waits_for
 from pages.ui.wire import encode
 
 FRAME_SECONDS = 0.1
@@ -59,6 +62,7 @@ GONE_SECONDS = 30 * 60.0
 MOST_PAINTED = 24
 """Painted moments kept for each run."""
 LONGEST_MESSAGE = 2000
+COULD_NOT_DRAW = "This moment could not be drawn: reset the run, or lower its rates."
 
 Elements = dict[str, dict]
 """What a host shows, by its name: a figure and its alt text, or words, or a meter's value."""
@@ -75,6 +79,8 @@ class Scene:
     """Everything beside run and moment that the painting depends on."""
     film: tuple = ()
     """Moments to show while the run is being compiled."""
+    clicks: int = 0
+    """How many of the browser's clicks its run has taken in."""
 
 
 @dataclass(eq=False)
@@ -110,6 +116,8 @@ class Server:
         self._paces: WeakKeyDictionary[Run, deque] = WeakKeyDictionary()
         self._began: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
         self._asked: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
+        self._waits: WeakKeyDictionary[Run, tuple[str, float]] = WeakKeyDictionary()
+        """What each waits for, and since when."""
         self._first: WeakKeyDictionary[Run, dict[Any, threading.Event]] = WeakKeyDictionary()
         self._cost = 0.02
         self._settled = False
@@ -138,6 +146,10 @@ class Server:
         """How many browsers are being sent frames."""
         return sum(viewer.sockets > 0 for viewer in list(self._viewers.values()))
 
+    def place(self, run_id: str) -> Place:
+        """Who is served before a run."""
+        return Place(self.workshop.place(run_id), self.workshop.compiling_place(run_id))
+
     # For the sockets.
 
     def known(self, token: str) -> Viewer | None:
@@ -160,14 +172,14 @@ class Server:
         for name, scene in list(viewer.scenes.items()):
             try:
                 run = self.workshop.watch(scene.run_id)
-                place = self.workshop.place(scene.run_id)
+                place = self.place(scene.run_id)
             except WorkshopError:
                 parts.append((name, "gone"))
                 continue
             moment = self._moment(viewer, name, scene, run, patient=False)
             steady = self._pace(run) if run.playing else 0.0
             parts.append(
-                (name, scene, moment, run.status, run.playing, place, steady > 0)
+                (name, scene, moment, run.status, run.playing, place, steady > 0, run.outdated)
                 + ((len(run.history()),) if viewer.at.get(name) is not None else ())
             )
         return tuple(parts)
@@ -194,18 +206,24 @@ class Server:
         for name, scene in list(viewer.scenes.items()):
             try:
                 run = self.workshop.watch(scene.run_id)
-                place = self.workshop.place(scene.run_id)
+                place = self.place(scene.run_id)
             except WorkshopError as error:
                 packed[f"{name}/state"] = encode({"text": str(error), "phase": "gone"})
                 continue
+            which, outdated = f"{scene.run_id} {run.epoch}", run.outdated
             moment = self._moment(viewer, name, scene, run, patient)
-            try:
-                painted = self._paint(run, scene, moment)
-            except Exception:
-                sentence = "This moment could not be drawn: reset the run, or lower its rates."
-                painted = {"state": encode({"text": sentence, "phase": phase(run, place)})}
+            state = {"phase": phase(run, place), "run": which, "clicks": scene.clicks}
+            wait = waits_for(run, place, isinstance(moment, Snapshot))
+            state |= {"text": status(run, place, wait), "since": self._since(run, wait)}
+            painted: dict[str, bytes] = {}
+            if not outdated:
+                try:
+                    painted = self._paint(run, scene, moment)
+                except Exception:
+                    state["text"] = COULD_NOT_DRAW
             own: Elements = {
-                "state": {"text": status(run, place), "phase": phase(run, place)},
+                "state": state,
+                "wait": {"text": state["text"] if wait else "", "since": state["since"]},
                 "numbers": {"text": numbers(run, moment, self._pace(run) if run.playing else None)},
                 "timeline": self._timeline(viewer, name, run),
             }
@@ -225,6 +243,14 @@ class Server:
             self._move(viewer, move)
 
     # Inside.
+
+    def _since(self, run: Run, wait: str) -> float | None:
+        """When a run began to wait for this, by the server's clock; None where it does not."""
+        what, since = self._waits.get(run, ("", 0.0))
+        if wait != what:
+            since = time.time()
+            self._waits[run] = (wait, since)
+        return since if wait else None
 
     def _moment(self, viewer: Viewer, name: str, scene: Scene, run: Run, patient: bool) -> Any:
         """What there is to see: the run, or until it is compiled its film, or nothing yet."""
@@ -412,7 +438,7 @@ async def _send_frames(socket: WebSocket, viewer: Viewer, drawn, listener) -> No
         if now != signature:
             signature = now
             elements = await loop.run_in_executor(own._pool, own.elements, viewer, False)
-            news = {name: part for name, part in elements.items() if sent.get(name) != part}
+            news = _news(elements, sent)
             if news:  # painted while the browser drew the frame before
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(drawn.wait(), DRAWN_SECONDS)
@@ -422,9 +448,27 @@ async def _send_frames(socket: WebSocket, viewer: Viewer, drawn, listener) -> No
         await asyncio.sleep(max(0.01, began + own.pause_between() - loop.time()))
 
 
+def _news(elements: dict[str, bytes], sent: dict[str, bytes]) -> dict[str, bytes]:
+    """What a browser does not show yet: where another run begins, all of its scene."""
+
+    def run(part: bytes | None) -> str:
+        return orjson.loads(part).get("run", "") if part else ""
+
+    begun = {
+        name.removesuffix("state")
+        for name, part in elements.items()
+        if name.endswith("/state") and run(part) != run(sent.get(name))
+    }
+    return {
+        name: part
+        for name, part in elements.items()
+        if sent.get(name) != part or name[: name.index("/") + 1] in begun
+    }
+
+
 def _message(n: int, news: dict[str, bytes]) -> str:
     parts = b",".join(orjson.dumps(name) + b":" + part for name, part in news.items())
-    return (b'{"n":%d,"elements":{' % n + parts + b"}}").decode()
+    return (b'{"n":%d,"now":%.3f,"elements":{' % (n, time.time()) + parts + b"}}").decode()
 
 
 async def _listen(socket: WebSocket, viewer: Viewer, drawn: asyncio.Event) -> None:
@@ -464,6 +508,32 @@ def _rehearse(workshop: Workshop, run_id: str) -> None:
             mixture_at(run, run.latest, np.median(run.dataset.X, 0))
 
 
+def wanted() -> Iterator[Program]:
+    """The programs of everything that the playground offers, those of few inputs first."""
+    names = sorted(DATA, key=lambda name: catalogue.entry(name).D or 0)
+    choices = [Choices(data=name) for name in names]
+    sizes = dict.fromkeys(Run(own.dataset, own.model, own.train).size for own in choices)
+    for inducing in INDUCING:
+        for size in sizes:
+            if size is not None:
+                yield from size_programs(size._replace(inducing=inducing))
+    for size in sizes:
+        if size is not None and not size.beside and size.inputs == 1:
+            for inducing in INDUCING:
+                yield from size_programs(size._replace(inducing=inducing, beside=True))
+
+
+def _employ_compilers(workshop: Workshop) -> None:
+    """Has everything compiled before anybody asks for it."""
+    first = Choices()
+    own = programs()
+    own.employ(Run(first.dataset, first.model, first.train).programs, workshop.wake)
+    for program in dict.fromkeys(wanted()):
+        if workshop.stopping:
+            return
+        own.prefetch(program)
+
+
 def _load() -> None:
     """Imports what pages are made of, which would keep a first visitor waiting for two seconds."""
     import_module("pandas")  # Streamlit's components ask it what a data frame is
@@ -480,12 +550,14 @@ async def lifespan(_app):
     PagesManager.uses_pages_directory = False
     first = Choices()
     workshop = server().workshop
+    workshop.employ(partial(_employ_compilers, workshop), "dgp-wanted")
     run_id, _ = workshop.start(first.dataset, first.model, first.train)
     workshop.watch(run_id).pause()
     workshop.employ(partial(_rehearse, workshop, run_id), "dgp-rehearse")
     _load()
     yield
     stop()
+    programs().stop()
 
 
 routes = [WebSocketRoute("/stage/{token}", watch)]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -100,12 +100,13 @@ def viewer() -> Viewer:
     return server().viewer(st.session_state.viewer, browser())
 
 
-def play(scenes: dict[str, Scene], on_click=lambda: None) -> Any:
-    """Shows these scenes in the page's hosts from now on; returns what was clicked, if anything.
+def play(scenes: dict[str, Scene], on_click: Callable[[dict], None] = lambda where: None) -> None:
+    """Shows these scenes in the page's hosts from now on; `on_click` is told of every click.
 
     The browser is told what each scene's run is doing: where that changes, the script runs again.
     """
-    looking = viewer()
+    looking, taken = viewer(), clicks_taken()
+    scenes = {name: replace(scene, clicks=taken) for name, scene in scenes.items()}
     for name in set(looking.scenes) - set(scenes):
         looking.at.pop(name, None)
     known = {
@@ -114,11 +115,30 @@ def play(scenes: dict[str, Scene], on_click=lambda: None) -> Any:
         if name in looking.scenes and _same_scene(looking.scenes[name], scenes[name])
     }
     looking.scenes = scenes | known
-    phases = {}
+    shown = {}
     for name, scene in scenes.items():
         with suppress(WorkshopError):
-            phases[name] = phase(workshop().watch(scene.run_id), workshop().place(scene.run_id))
-    return stage.connection(looking.token, phases, by_hand(on_click), by_hand(lambda: None))
+            run, place = workshop().watch(scene.run_id), server().place(scene.run_id)
+            mine = is_mine(scene.run_id)
+            shown[name] = {"run": scene.run_id, "phase": phase(run, place), "mine": mine}
+    take = by_hand(partial(take_clicks, on_click))
+    stage.connection(looking.token, shown, taken, take, by_hand(lambda: None))
+
+
+def clicks_taken() -> int:
+    """How many of the browser's clicks have been dealt with."""
+    return st.session_state.get("clicks_taken", 0)
+
+
+def take_clicks(on_click: Callable[[dict], None]) -> None:
+    """Every click that the browser still waits to be taken, each once, in their order."""
+    memory = st.session_state
+    clicks = getattr(memory.get("stage"), "click", None)
+    for where in clicks if isinstance(clicks, list) else []:
+        serial = where.get("serial") if isinstance(where, dict) else None
+        if isinstance(serial, int) and serial > clicks_taken():
+            memory.clicks_taken = serial
+            on_click(where)
 
 
 def look_first() -> None:
@@ -132,7 +152,7 @@ def look_first() -> None:
 
 
 def _same_scene(a: Scene, b: Scene) -> bool:
-    return (a.run_id, a.style) == (b.run_id, b.style)
+    return (a.run_id, a.style, a.clicks) == (b.run_id, b.style, b.clicks)
 
 
 def let_go() -> None:

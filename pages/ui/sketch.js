@@ -206,7 +206,7 @@ function ownAxes(pen, here, xaxis, yaxis, font) {
 const ARRAYS = { f4: Float32Array, f8: Float64Array, u1: Uint8Array, i4: Int32Array };
 const unpacked = new WeakMap();
 
-function numbers(spec) {
+export function numbers(spec) {
   if (!spec?.bdata) return spec ?? [];
   if (!unpacked.has(spec)) {
     const text = atob(spec.bdata);

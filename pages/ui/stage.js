@@ -4,7 +4,7 @@
 // nothing is rendered anew and nothing flickers. A frame is asked for by the answer "drawn" to the
 // one before, so a slow browser gets fewer frames instead of a queue of stale ones.
 
-import { axisName, fits, rub, sketch, sketchable, surroundings } from "./sketch.js";
+import { axisName, fits, numbers, rub, sketch, sketchable, surroundings } from "./sketch.js";
 
 const NEAR = 14; // pixels within which a press takes hold of an inducing point
 const hosts = new Map(); // name -> Set of boxes
@@ -33,8 +33,9 @@ export function mount({ parentElement, data, setTriggerValue }) {
   box.gone = false;
   if (data.kind === "figure") {
     box.dataset.name = data.name;
-    const { figure, alt } = data;
-    if (box.shown !== figure) show(box, { figure: JSON.parse(figure), alt });
+    const { figure, alt, clicks } = data;
+    if (box.shown !== figure) show(box, { figure: JSON.parse(figure), alt, clicks });
+    else if (box._fullLayout) Object.assign(box.content, { clicks }), showPoints(box);
     box.shown = figure;
     return () => forget(box);
   }
@@ -62,6 +63,7 @@ function seek(box) {
 function forget(box) {
   hosts.get(box.dataset.name)?.delete(box);
   pending.delete(box);
+  waits.delete(box);
   box.observer?.disconnect();
   box.observer = box.waiting = null;
   clearTimeout(box.resting);
@@ -90,14 +92,19 @@ function connect(data, setTriggerValue) {
   stage.path = location.pathname;
   stage.opened ??= performance.now();
   stage.trigger = setTriggerValue;
-  stage.phases = data.phases;
+  const before = stage.scenes ?? {};
+  stage.scenes = data.scenes;
+  for (const [scene, { run }] of Object.entries(data.scenes))
+    if (run !== before[scene]?.run) begin(scene, run);
+  taken(data.taken);
   // What the script knew may be older than the last frame.
   clearTimeout(stage.check);
-  stage.check = setTimeout(() => Object.keys(stage.phases).forEach(report), CHECK);
+  stage.check = setTimeout(() => Object.keys(stage.scenes).forEach(report), CHECK);
   if (stage.token === data.token && stage.socket?.readyState <= 1) return;
   stage.token = data.token;
   stage.socket?.close();
   newest.clear();
+  frames.clear();
   open(data.token, 250);
 }
 
@@ -110,16 +117,22 @@ function open(token, wait) {
   let answered = false;
   socket.onmessage = async (event) => {
     answered = true;
+    stage.lost = null;
     const frame = JSON.parse(event.data);
+    stage.ahead = frame.now - Date.now() / 1000;
     await draw(frame.elements);
     stage.frames += 1;
     if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n, seen: stage.seen }));
   };
-  socket.onopen = () => send({ seen: stage.seen });
+  socket.onopen = () => {
+    send({ seen: stage.seen });
+    tellMoves();
+  };
   socket.onclose = (event) => {
     if (socket !== stage.socket) return;
     if (event.code === 4404) return say("**Not connected.** Reload the page to go on.");
-    if (answered) say("**Connection lost.** Trying again …");
+    if (answered) stage.lost ??= Date.now() / 1000 + (stage.ahead ?? 0);
+    if (stage.lost) say("**Connection lost.** Trying again …", stage.lost);
     setTimeout(() => open(token, Math.min(8000, 2 * wait)), answered ? 250 : wait);
   };
 }
@@ -128,7 +141,8 @@ function open(token, wait) {
 // carries the address of this page, and would undo a click that leads to another: it waits.
 function report(scene) {
   const phase = newest.get(scene + "/state")?.phase;
-  if (!phase || !(scene in stage.phases) || phase === stage.phases[scene]) return;
+  const known = stage.scenes[scene];
+  if (!phase || !known || phase === known.phase) return;
   const until = Math.max((stage.clicked ?? -LEAVING) + LEAVING, (stage.left ?? -BACK) + BACK);
   const wait = until - performance.now();
   // A page that has just come draws two pictures first.
@@ -137,7 +151,7 @@ function report(scene) {
     setTimeout(() => report(scene), Math.max(wait, 50));
     return;
   }
-  stage.phases[scene] = phase;
+  known.phase = phase;
   stage.trigger?.("phase", phase);
 }
 
@@ -156,14 +170,61 @@ document.addEventListener(
 window.addEventListener("popstate", () => (stage.left = performance.now()));
 
 // In place of what the run is doing, which nobody knows meanwhile.
-function say(text) {
+function say(text, since) {
   for (const [name, boxes] of hosts)
-    if (name.endsWith("/state")) for (const box of boxes) words(box, text);
+    if (name.endsWith("/state")) for (const box of boxes) words(box, text, since);
 }
 
 const send = (message) => {
   if (stage.socket?.readyState === 1) stage.socket.send(JSON.stringify(message));
 };
+
+// Which run is shown. A frame's element "state" names the run of its scene and how often it was
+// reset; the page's script names it too, and may be earlier or later than the frame. What is still
+// of the run before is dimmed until it is drawn for the new one.
+
+const runs = new Map(); // scene -> the run that is to be seen: its id, and its resets once known
+const frames = new Map(); // scene -> the last "state": of which run the frames are
+const past = new Map(); // scene -> ids of runs that were replaced
+const idOf = (run) => run?.split(" ")[0];
+const sceneOf = (name) => name.split("/")[0];
+
+function begin(scene, run) {
+  const before = runs.get(scene);
+  if (before === run || idOf(before) === run) return;
+  runs.set(scene, run);
+  if (!past.has(scene)) past.set(scene, new Set());
+  if (before && idOf(before) !== idOf(run)) past.get(scene).add(idOf(before));
+  past.get(scene).delete(idOf(run));
+  if (before === idOf(run)) return; // the same, as the frames know it
+  for (const name of [...newest.keys()]) if (sceneOf(name) === scene) newest.delete(name);
+  for (const [name, boxes] of hosts)
+    if (sceneOf(name) === scene)
+      for (const box of boxes) {
+        pending.delete(box);
+        box.classList.add("stage-stale");
+        box.setAttribute("aria-busy", "true");
+        if (box._fullLayout) showPoints(box);
+      }
+}
+
+// Frames are of this run from now on, which has taken in so many clicks; what stays on the page as it
+// is, too.
+function hear(scene, state) {
+  frames.set(scene, state);
+  for (const [name, boxes] of hosts)
+    for (const box of sceneOf(name) === scene ? boxes : [])
+      if (box.content?.run === state.run) {
+        box.content.clicks = state.clicks;
+        if (box._fullLayout) showPoints(box);
+      }
+}
+
+function drawnFor(box, { run }) {
+  if (run !== runs.get(sceneOf(box.dataset.name))) return;
+  box.classList.remove("stage-stale");
+  box.removeAttribute("aria-busy");
+}
 
 const MAIN = /\/(deep|rival)$/; // drawn in every frame
 const SLOW = 110; // milliseconds of a frame, above which the others take turns
@@ -185,9 +246,16 @@ const busy = () => Math.max(0, (stage.hand ?? -ANSWER) + ANSWER - performance.no
 const pending = new Map(); // box -> the newest content that it has not drawn yet
 
 async function draw(elements) {
+  for (const [name, content] of Object.entries(elements))
+    if (content.run) hear(sceneOf(name), content);
   for (const [name, content] of Object.entries(elements)) {
+    const scene = sceneOf(name);
+    const { run, clicks } = frames.get(scene) ?? {};
+    if (past.get(scene)?.has(idOf(run))) continue; // it was under way when another began
+    if (run) begin(scene, run);
+    Object.assign(content, { run, clicks });
     newest.set(name, content);
-    if (content.phase) report(name.split("/")[0]);
+    if (content.phase) report(scene);
     for (const box of hosts.get(name) ?? []) {
       if (!box.isConnected) hosts.get(name).delete(box);
       else if (content.figure) pending.set(box, content);
@@ -235,10 +303,11 @@ const breath = () =>
 
 function show(box, content) {
   if (content.figure) return picture(box, content);
+  drawnFor(box, content);
   if (box.kind === "meter") return meter(box, content);
   if (box.kind === "timeline") return moveTimeline(box, content);
   if (content.html !== undefined) return page(box, content.html);
-  return words(box, content.text ?? "");
+  return words(box, content.text ?? "", content.since);
 }
 
 // HTML of the server's own making, such as a legend.
@@ -249,17 +318,34 @@ function page(box, html) {
 
 // Words: **bold** is the only mark; everything else is shown as it is.
 
-function words(box, text) {
-  if (box.said === text) return;
-  box.said = text;
-  box.replaceChildren(
-    ...text.split("**").map((part, i) => {
-      const span = document.createElement(i % 2 ? "strong" : "span");
-      span.textContent = part;
-      return span;
-    }),
-  );
+function words(box, text, since) {
+  if (box.said !== text) {
+    box.said = text;
+    box.replaceChildren(
+      ...text.split("**").map((part, i) => {
+        const span = document.createElement(i % 2 ? "strong" : "span");
+        span.textContent = part;
+        return span;
+      }),
+    );
+  }
+  if (since) waits.set(box, since);
+  else waits.delete(box);
+  sayHowLong(box, since);
 }
+
+// How long a wait has lasted, by the server's clock; counted here, without another frame.
+const waits = new Map(); // box -> since when
+function sayHowLong(box, since) {
+  const seconds = since ? Math.floor(Date.now() / 1000 + (stage.ahead ?? 0) - since) : 0;
+  const minutes = Math.floor(seconds / 60);
+  const said = minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+  const last = box.querySelector(".stage-elapsed") ?? document.createElement("span");
+  last.className = "stage-elapsed";
+  last.textContent = seconds > 0 ? ` · ${said}` : "";
+  if (!last.isConnected && seconds > 0) box.append(last);
+}
+setInterval(() => waits.forEach((since, box) => sayHowLong(box, since)), 500);
 
 function meter(box, { value, text }) {
   if (!box.bar) {
@@ -325,13 +411,16 @@ async function picture(box, content) {
   if (touch()) figure.layout.dragmode = false;
   clearTimeout(box.resting);
   const quick = sketchable(figure);
-  const moves = quick && fits(surroundings(figure), box.around) && !box.matches(":hover");
+  const still = box.matches(":hover") || box.held;
+  const moves = quick && fits(surroundings(figure), box.around) && !still;
   if (moves || !window.Plotly) {
     box.waiting = content;
     if (quick && box.clientWidth) {
       sketch(box, figure, box._fullLayout);
       box.classList.add("stage-sketched");
       count(box);
+      drawnFor(box, content);
+      if (box._fullLayout) showPoints(box);
     }
     if (box.around) box.resting = setTimeout(() => settle(box), REST);
     else later(box, quick ? FIRST : 0);
@@ -359,8 +448,9 @@ async function settle(box) {
   if (box.waiting) await finish(box, box.waiting);
 }
 
-async function finish(box, { figure }) {
-  const { data, layout } = figure;
+async function finish(box, content) {
+  const { figure } = content;
+  const { layout } = figure;
   box.waiting = null;
   box.meta = layout.meta ?? {};
   let Plotly;
@@ -371,7 +461,7 @@ async function finish(box, { figure }) {
     return;
   }
   if (box.gone || !box.isConnected) return;
-  if (box.held) holdInPlace(box, data);
+  const data = inPlace(box, figure.data);
   const around = surroundings(figure);
   await work(box, Plotly.react(box, data, layout, { displayModeBar: false, doubleClick: "reset" }));
   box.around = around;
@@ -379,10 +469,12 @@ async function finish(box, { figure }) {
   rub(box);
   count(box);
   if (box.gone) return; // while it was being drawn
+  drawnFor(box, content);
+  showPoints(box);
   if (box.meta.follow) ring(box, stage.followed ?? null);
   if (box.observer) return;
   box.observer = new ResizeObserver(() => {
-    if (box.isConnected) work(box, Plotly.Plots.resize(box));
+    if (box.isConnected) work(box, Plotly.Plots.resize(box)).then(() => showPoints(box));
   });
   box.observer.observe(box);
   box.addEventListener("pointerenter", () => settle(box));
@@ -409,7 +501,8 @@ function place(box, event) {
 // The inducing point under the pointer, if this picture lets one be moved.
 function grip(box, event) {
   const { drag } = box.meta;
-  const here = drag && place(box, event);
+  const mine = stage.scenes?.[sceneOf(box.dataset.name)]?.mine;
+  const here = drag && mine && place(box, event);
   if (!here) return null;
   const trace = box._fullData?.find((one) => one.name === drag.trace && one._length);
   if (!trace || (trace.xaxis ?? "x") !== here.plot.xaxis._id) return null;
@@ -420,39 +513,83 @@ function grip(box, event) {
     const far = Math.hypot(dx, dy);
     if (far < NEAR && (!best || far < best.far)) best = { far, index: i };
   }
-  return best && { index: best.index, trace: drag.trace, plane: drag.plane };
+  if (!best) return null;
+  const { index } = best;
+  const before = { x: trace.x[index], y: trace.y[index] };
+  return { index, before, trace: drag.trace, plane: drag.plane };
 }
 
-// A point in the hand stays under it, whatever the frames say meanwhile.
-function holdInPlace(box, data) {
-  const trace = data.find((one) => one.name === box.held.trace);
-  if (!trace || box.held.x === undefined) return;
-  const plain = window.Plotly ? box._fullData.find((one) => one.name === box.held.trace) : null;
-  if (!plain) return;
-  trace.x = Array.from(plain.x);
-  trace.x[box.held.index] = box.held.x;
-  if (box.held.plane) {
-    trace.y = Array.from(plain.y);
-    trace.y[box.held.index] = box.held.y;
+// A point in the hand stays under it, whatever the frames say meanwhile; let go, it stays there
+// until a frame has it nearer to this place than to where the frames had it.
+const LATE = 3000; // milliseconds after which the frames are believed
+
+function inPlace(box, data) {
+  const { held } = box;
+  const trace = held && data.find((one) => one.name === held.trace);
+  if (!trace || held.x === undefined) return data;
+  const xs = Array.from(numbers(trace.x));
+  const ys = Array.from(numbers(trace.y));
+  if (held.released) {
+    const far = (x, y) => Math.hypot(xs[held.index] - x, held.plane ? ys[held.index] - y : 0);
+    const there = far(held.x, held.y) <= far(held.before.x, held.before.y);
+    if (there) box.held = null;
+    if (there) return data;
   }
+  held.before = { x: xs[held.index], y: ys[held.index] };
+  xs[held.index] = held.x;
+  if (held.plane) ys[held.index] = held.y;
+  return data.map((one) => (one === trace ? { ...trace, x: xs, y: ys } : one));
+}
+
+// Moves Plotly's own mark, without having it draw everything anew.
+function follows(box) {
+  const { trace, index, x, y, plane } = box.held;
+  for (const group of box.querySelectorAll(".scatterlayer .trace")) {
+    if (group.__data__?.[0]?.trace.name !== trace) continue;
+    const { xaxis, yaxis } = group.__data__[0].trace;
+    const [across, up] = [xaxis, yaxis].map((name) => box._fullLayout[axisName(name)]);
+    for (const mark of group.querySelectorAll(".point")) {
+      if (mark.__data__?.i !== index) continue;
+      const height = plane ? up.d2p(y) : up.d2p(mark.__data__.y);
+      mark.setAttribute("transform", `translate(${across.d2p(x)},${height})`);
+    }
+  }
+}
+
+// Of each point that was moved, the server is told the newest place, not every one.
+const moved = new Map(); // picture and point -> what to tell
+const APART = 60; // milliseconds between two messages
+
+function tellMoves() {
+  if (stage.telling || !moved.size || stage.socket?.readyState !== 1) return;
+  for (const move of moved.values()) send({ move });
+  moved.clear();
+  stage.telling = setTimeout(() => {
+    stage.telling = null;
+    tellMoves();
+  }, APART);
 }
 
 function listen(box) {
   let pressed = null;
-  let last = 0;
-  const tell = (event, done) => {
+  const move = (event) => {
     const here = place(box, event);
     if (here) Object.assign(box.held, { x: here.x, y: here.y });
-    if (box.held.x === undefined) return;
     const { index, x, y } = box.held;
-    send({ move: { name: box.dataset.name, index, x, y, done } });
+    if (x === undefined) return;
+    const name = box.dataset.name;
+    moved.set(`${name} ${index}`, { name, index, x, y });
+    follows(box);
+    tellMoves();
   };
   box.addEventListener(
     "pointerdown",
     (event) => {
       pressed = { x: event.clientX, y: event.clientY };
-      box.held = event.button === 0 ? grip(box, event) : null;
-      if (!box.held) return;
+      if (box.meta.click) Object.assign(stage, { hand: performance.now(), slides: false });
+      const caught = event.button === 0 && grip(box, event);
+      if (!caught) return;
+      box.held = caught;
       event.stopPropagation();
       event.preventDefault();
       box.setPointerCapture(event.pointerId);
@@ -460,26 +597,29 @@ function listen(box) {
     true,
   );
   // A finger that holds a point drags it, and does not scroll the page.
+  const inHand = () => box.held && !box.held.released;
   const keep = (event) => {
-    if (!box.held) return;
+    if (!inHand()) return;
     event.stopPropagation();
     if (event.cancelable) event.preventDefault();
   };
   for (const kind of ["mousedown", "touchstart"])
     box.addEventListener(kind, keep, { capture: true, passive: false });
   box.addEventListener("pointermove", (event) => {
-    if (!box.held) {
-      box.classList.toggle("stage-grip", Boolean(grip(box, event)));
-      return;
-    }
-    if (event.timeStamp - last < 60) return;
-    last = event.timeStamp;
-    tell(event, false);
+    if (inHand()) move(event);
+    else box.classList.toggle("stage-grip", Boolean(grip(box, event)));
   });
   const release = (event) => {
-    if (!box.held) return;
-    tell(event, true);
-    box.held = null;
+    if (!inHand()) return;
+    move(event);
+    const { held } = box;
+    if (held.x === undefined) return (box.held = null);
+    held.released = true;
+    setTimeout(() => {
+      if (box.held !== held || box.gone) return;
+      box.held = null;
+      if (newest.has(box.dataset.name)) picture(box, newest.get(box.dataset.name));
+    }, LATE);
   };
   box.addEventListener("pointerup", release, true);
   box.addEventListener("pointercancel", release, true);
@@ -493,7 +633,7 @@ function listen(box) {
     const high = Math.abs(yaxis.p2d(yaxis._length) - yaxis.p2d(0));
     const row = rowAt(box, here);
     if (row === null) return;
-    stage.trigger?.("click", {
+    click({
       name: box.dataset.name,
       row,
       x: here.x,
@@ -502,6 +642,79 @@ function listen(box) {
       near_y: (10 * high) / yaxis._length,
     });
   });
+}
+
+// Clicks are numbered, and told to the page's script until it says that it has taken them: while it
+// deals with some, others wait, and none is lost. A point that a click puts down is shown at once.
+
+const MOST_CLICKS = 400; // that are remembered
+const UNHEARD = 3000; // milliseconds after which a click is told again
+stage.clicks ??= [];
+stage.serial ??= 0;
+
+function click(where) {
+  stage.clicks = [...stage.clicks, { ...where, serial: ++stage.serial }].slice(-MOST_CLICKS);
+  for (const box of document.querySelectorAll(".stage-host")) if (box._fullLayout) showPoints(box);
+  tellClicks();
+}
+
+function tellClicks() {
+  const open = stage.clicks.filter(({ serial }) => serial > (stage.taken ?? 0));
+  if (!open.length || stage.asking) return;
+  stage.asking = setTimeout(() => {
+    stage.asking = null;
+    tellClicks();
+  }, UNHEARD);
+  stage.trigger?.("click", open);
+}
+
+function taken(serial) {
+  if (serial === stage.taken) return;
+  stage.taken = serial;
+  clearTimeout(stage.asking);
+  stage.asking = null;
+  tellClicks();
+}
+
+// What clicks make of the points of a picture that has not heard of them yet, by the rule of the
+// script: one near a point takes it away, any other puts one down.
+function showPoints(box) {
+  box.querySelectorAll(".stage-mark").forEach((mark) => mark.remove());
+  const { draws } = box.meta ?? {};
+  const scene = sceneOf(box.dataset.name);
+  const mine = box.kind === "figure" || stage.scenes?.[scene]?.mine;
+  const seen = box.content?.clicks ?? 0;
+  const news = stage.clicks.filter(
+    ({ name, serial }) => serial > seen && sceneOf(name) === scene && (name === box.dataset.name || MAIN.test(name)),
+  );
+  if (!draws || !mine || !news.length) return;
+  const trace = box.content.figure.data.find((one) => one.name === draws);
+  const [xs, ys] = trace ? [numbers(trace.x), numbers(trace.y)] : [[], []];
+  const before = Array.from(xs, (x, i) => ({ x, y: ys[i] }));
+  let now = before;
+  for (const { x, y, near_x, near_y } of news) {
+    const rest = now.filter((one) => Math.abs(one.x - x) > near_x || Math.abs(one.y - y) > near_y);
+    now = rest.length < now.length ? rest : [...now, { x, y }];
+  }
+  const { xaxis, yaxis } = box._fullLayout;
+  const { size = 8, color, opacity = 1 } = trace?.marker ?? {};
+  const mark = (kind, { x, y }) => {
+    const dot = document.createElement("div");
+    dot.className = `stage-mark stage-mark-${kind}`;
+    Object.assign(dot.style, {
+      left: xaxis._offset + xaxis.d2p(x) + "px",
+      top: yaxis._offset + yaxis.d2p(y) + "px",
+      width: size + "px",
+      height: size + "px",
+      opacity,
+      ...(typeof color === "string" && { "--ink": color }),
+    });
+    box.append(dot);
+  };
+  const stale = box.classList.contains("stage-stale"); // a dimmed picture's points stay clear
+  if (stale) before.filter((one) => now.includes(one)).forEach((one) => mark("kept", one));
+  now.filter((one) => !before.includes(one)).forEach((one) => mark("put", one));
+  before.filter((one) => !now.includes(one)).forEach((one) => mark("taken", one));
 }
 
 // The row that was clicked, where a picture says which: by its rank, or the nearest mark; null where

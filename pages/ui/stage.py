@@ -20,6 +20,15 @@ CSS = """
 .stage-host .main-svg { border-radius: 0; }
 .stage-ring { position: absolute; width: 16px; height: 16px; margin: -8px 0 0 -8px;
   border: 2px solid var(--st-text-color); border-radius: 50%; pointer-events: none; z-index: 1; }
+.stage-stale > :not(.stage-mark) { opacity: 0.3; transition: opacity 0.2s 0.2s; }
+.stage-stale:is([data-kind=words]:not([data-name$="/state"], [data-name$="/numbers"]),
+  [data-kind=meter]) { visibility: hidden; transition: visibility 0s 0.2s; }
+.stage-elapsed { font-variant-numeric: tabular-nums; }
+.stage-mark { position: absolute; transform: translate(-50%, -50%); border-radius: 50%;
+  pointer-events: none; z-index: 1; }
+.stage-mark-put, .stage-mark-kept { background: var(--ink, var(--st-text-color)); }
+.stage-mark-taken { background: var(--st-background-color); outline: 1.5px dotted
+  var(--st-text-color); }
 .stage-host.stage-grip, .stage-host.stage-grip .nsewdrag { cursor: grab !important; }
 .stage-host[data-kind=words] { font-size: 0.875rem; line-height: 1.45; overflow: visible;
   font-variant-numeric: tabular-nums; color: var(--st-text-color); }
@@ -46,8 +55,8 @@ CSS = """
 
 JS = """
 export default async function (component) {
-  const { mount } = await import(new URL("STAGE", document.baseURI));
-  return mount(component);
+  window.dgpMount ??= (await import(new URL("STAGE", document.baseURI))).mount;
+  return window.dgpMount(component); // at once, where the script is there
 }
 """
 
@@ -63,18 +72,21 @@ _host = component(
 
 def connection(
     token: str,
-    phases: dict[str, str],
+    scenes: dict[str, dict],
+    taken: int,
     on_click: Callable[[], Any],
     on_phase: Callable[[], Any],
     key: str = "stage",
-) -> Any:
+) -> None:
     """Opens the socket; a click in a picture, or another phase, runs the page's script again.
 
-    `phases` is what each scene's run is doing as the script knows it.
+    `scenes` is what the script knows of each scene's run: which it is, what it is doing, and
+    whether this browser controls it; `taken`, how many clicks have been dealt with.
     """
-    return _host(
+    data = {"kind": "connection", "token": token, "scenes": scenes, "taken": taken}
+    _host(
         key=key,
-        data={"kind": "connection", "token": token, "phases": phases, "library": library()},
+        data=data | {"library": library()},
         on_click_change=on_click,
         on_phase_change=on_phase,
     )
@@ -101,8 +113,11 @@ def timeline(name: str = "main/timeline") -> None:
     _host(key=f"stage_{name}", data={"kind": "timeline", "name": name})
 
 
-def figure(figure: dict, alt: str, key: str) -> None:
-    """A picture that the page's script made itself, drawn in place of what the key showed."""
+def figure(figure: dict, alt: str, key: str, clicks: int = 0) -> None:
+    """A picture that the page's script made itself, drawn in place of what the key showed.
+
+    `clicks` is how many of the browser's clicks it has taken in.
+    """
     content = encode(figure).decode()
-    data = {"kind": "figure", "figure": content, "alt": alt, "name": key, "library": library()}
-    _host(key=key, data=data)
+    data = {"kind": "figure", "figure": content, "alt": alt, "name": key, "clicks": clicks}
+    _host(key=key, data=data | {"library": library()})

@@ -1,14 +1,23 @@
 """What a run is doing, in words."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import queue_words
 
 
-def phase(run: Run, place: int) -> str:
+class Place(NamedTuple):
+    """Who is served before a run."""
+
+    seat: int
+    """Its place in the queue for a seat, from 1; 0 with a seat."""
+    compiling: int
+    """How many others are compiled before it."""
+
+
+def phase(run: Run, place: Place) -> str:
     """A word for it: queued, compiling, starting, training, paused, finished or stopped."""
-    if place:
+    if place.seat:
         return "queued"
     if run.status in ("waiting", "compiling"):
         return "compiling"
@@ -21,16 +30,36 @@ def phase(run: Run, place: int) -> str:
     return "training" if run.playing else "paused"
 
 
-def status(run: Run, place: int) -> str:
-    """That word, and a sentence that says what it means."""
+def waits_for(run: Run, place: Place, drawn: bool) -> str:
+    """Why there is nothing new to see; empty where there is."""
     word = phase(run, place)
+    if word in ("queued", "compiling", "starting"):
+        return word
+    if word == "stopped":
+        return ""
+    if run.outdated:
+        return "starting"
+    return "" if drawn else "drawing"
+
+
+def status(run: Run, place: Place, wait: str) -> str:
+    """That word, and a sentence that says what it means; the browser adds how long a wait lasts."""
+    word = phase(run, place)
+    if wait == "compiling" and not place.compiling:
+        return "**Compiling** this model (a few seconds)"
+    if wait == "compiling":
+        return (
+            f"**Compiling.** This model is number {place.compiling + 1} in the queue; each takes "
+            "a few seconds"
+        )
+    if wait == "starting":
+        return "**Starting.** Start values are being made"
+    if wait == "drawing":
+        return f"**{word.capitalize()}.** Its first picture is being prepared (a few seconds)"
     sentence = {
-        "queued": queue_words(place),
-        "compiling": "The first run of this shape is turned into machine code, which takes some "
-        "seconds; the next one starts at once.",
+        "queued": queue_words(place.seat),
         "stopped": run.reason,
         "finished": f"{run.reason} Reset to see it again.",
-        "starting": "Start values are being made.",
         "paused": "Play goes on from here; Step takes one gradient step.",
         "training": "Each step moves both models a little uphill on their bounds.",
     }[word]

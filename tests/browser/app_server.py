@@ -18,6 +18,7 @@ from dgp_core.live import workshop
 workshop.IDLE_SECONDS = 6.0
 from pages.ui import server
 server.FRAME_SECONDS = 0.2
+server.wanted = tuple
 from streamlit.web.cli import main
 main(prog_name="streamlit")
 """
@@ -25,9 +26,9 @@ main(prog_name="streamlit")
 
 @contextmanager
 def served(for_tests: bool = False) -> Iterator[tuple[str, int]]:
-    """The address of a server that nobody has visited, and its process.
+    """The address of a server that nobody has visited, and its process; its cache is empty.
 
-    For tests, programs compile in half the time (and train three times slower), half as many frames
+    For tests, the cache is the user's own and only what is needed is compiled, half as many frames
     keep the browser busy, and runs that nobody watches any more stop after 6 seconds, not 30.
     """
     with socket.socket() as free:
@@ -35,12 +36,15 @@ def served(for_tests: bool = False) -> Iterator[tuple[str, int]]:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     command, environment = [sys.executable, "-m", "streamlit"], dict(os.environ)
-    if for_tests:
+    if for_tests:  # which share what they compile: see tests/conftest.py
         command, environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = [sys.executable, "-c", START], "1"
+    else:
+        environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     command += ["run", "app.py", "--server.headless=true", f"--server.port={port}"]
     command += ["--server.address=127.0.0.1", "--server.fileWatcherType=none"]
     with TemporaryDirectory() as folder:
-        environment.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/compiled")  # nothing yet
+        if not for_tests:
+            environment["XDG_CACHE_HOME"] = folder
         log = Path(folder) / "log.txt"
         with log.open("w") as out:
             server = subprocess.Popen(

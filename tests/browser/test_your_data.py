@@ -108,11 +108,14 @@ def fit(page: Page) -> Locator:
     expect(page.get_by_role("button", name="Fit again")).to_be_visible()
     expect(page.locator('.stage-host[data-name="fit/deep"]')).to_be_in_viewport()
     assert page.evaluate("() => window.table.isConnected")  # nothing above was made anew
+    phases = page.locator(".st-key-phases")
+    expect(phases).to_contain_text("reading")
     verdict = page.locator(".st-key-verdict")
     expect(verdict).to_contain_text(re.compile("model|layer|rows"), timeout=COMPILED)
     # By its key: Streamlit's own status has a button of that name too.
     page.locator(".st-key-stop").wait_for(state="detached", timeout=COMPILED)
     expect(page.locator(".st-key-scores")).to_contain_text("Straight line")
+    expect(phases).to_contain_text(re.compile("reading.+training.+scoring.+s"))
     return verdict
 
 

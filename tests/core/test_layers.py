@@ -165,16 +165,6 @@ def test_triangular_form_survives_what_cancels_in_float32(rng):
     np.testing.assert_allclose(ours, exact, atol=2e-4)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
-def test_covariance_may_be_given_in_place_of_its_factor(dtype, rng):
-    layer = make_layer(rng, dtype)
-    X = jnp.asarray(rng.normal(size=(B, D)), dtype)
-    direct = marginals(layer, 1e-6, X)
-    given = marginals(layer, 1e-6, X, layer.covariance)
-    tolerance = 1e-12 if dtype == jnp.float64 else 1e-3
-    np.testing.assert_allclose(given.variance, direct.variance, rtol=tolerance)
-
-
 def test_at_the_prior_the_prior_comes_back(rng):
     """q(v) = N(0, I) integrates out to the GP's own prior, whatever Z is."""
     layer = replace(

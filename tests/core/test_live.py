@@ -9,6 +9,7 @@ import time
 import warnings
 import weakref
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -23,10 +24,13 @@ from dgp_core.live import workshop as workshop_module
 from dgp_core.live.run import BoundRecord, Run, Snapshot, thin
 from dgp_core.live.workshop import GONE_SECONDS, IDLE_SECONDS, Workshop, WorkshopError
 from dgp_core.model import Bound, ModelSpec
+from dgp_core.programs import programs
 from dgp_core.train import TrainSpec, _chunk
 
 MODEL = ModelSpec(layers=2, inducing=8)
 TRAIN = TrainSpec(steps=1_000_000, minibatch=None, decay=False)
+OWN = replace(MODEL, kernels="rbf + linear")
+"""No size class holds sums of kernels: it has programs of its own."""
 
 
 def step_data(seed: int = 0, n: int = 40) -> Dataset:
@@ -245,7 +249,9 @@ def test_a_moved_inducing_point_stays_where_it_was_put(ready_run):
     ready_run.reset()
     ready_run.advance()
     ready_run.pause()
-    ready_run.move_inducing(0, 3, np.array([1.25]))
+    for place in (0.25, 0.5, 1.25):
+        ready_run.move_inducing(0, 3, np.array([place]))
+    assert len(ready_run._edits) == 1  # the newest of each point
     assert ready_run.wants_turn(time.monotonic())
     ready_run.advance()
     assert ready_run.latest.deep.layers[0].inducing[3, 0] == 1.25 and ready_run.latest.step == 0
@@ -483,6 +489,22 @@ def test_the_queue_says_where_one_stands_and_why(workshop, monkeypatch):
     assert "number 1 in the queue" in workshop.queue_sentence(second)
 
 
+def test_a_run_knows_how_many_are_compiled_before_it(monkeypatch):
+    go = threading.Event()
+    monkeypatch.setattr(Run, "prepare", lambda run: go.wait(60) and setattr(run, "status", "ready"))
+    shop = Workshop(workers=1)
+    try:
+        specs = [replace(OWN, inducing=M) for M in (3, 4, 5)]
+        runs = [shop.start(step_data(), spec, TRAIN)[0] for spec in specs]
+        until(lambda: shop._ticket(runs[0]).busy)
+        assert [shop.compiling_place(run_id) for run_id in runs] == [0, 1, 2]
+        go.set()
+        until(lambda: all(shop.compiling_place(run_id) == 0 for run_id in runs))
+    finally:
+        go.set()
+        shop.stop()
+
+
 def test_seats_are_for_those_who_watch(monkeypatch):
     """Whoever left the queue is passed over; a run that nobody watches gives way, but stays."""
     monkeypatch.setattr(workshop_module, "MOST_RUNS", 1)
@@ -531,25 +553,47 @@ def test_a_known_shape_does_not_wait_for_anothers_compilation(workshop, monkeypa
         release.set()
 
 
-def test_runs_of_one_shape_compile_once(ready_run):
-    """Other rows, other counts that round alike, another seed, other rates."""
-    before = _chunk._cache_size(), views_1d._compiled._cache_size()
-    spec = TrainSpec(**{**vars(TRAIN), "seed": 3, "learning_rate": 0.002})
-    other = Run(step_data(5, n=39), MODEL, spec)
-    assert other.shape == ready_run.shape
+def test_any_depth_and_kernel_of_a_class_shares_its_programs(ready_run, monkeypatch):
+    """Other rows, inducing points, layers, kernels, mean functions, batches, seeds and rates."""
+    monkeypatch.setattr("dgp_core.programs.compile_program", None)
+    own_steps = _chunk._cache_size()
+    spec = TrainSpec(**{**vars(TRAIN), "seed": 3, "learning_rate": 0.002, "minibatch": 20})
+    model = ModelSpec(3, 9, kernels=("rbf", "periodic", "matern32"), mean_function="zero")
+    other = Run(step_data(5, n=71), model, spec)
+    assert other.shape == ready_run.shape and other.programs == ready_run.programs
     other.prepare()
     other.advance()
     advanced(other, [3])
-    assert (_chunk._cache_size(), views_1d._compiled._cache_size()) == before
-    for model, n in [(MODEL, 41), (ModelSpec(layers=2, inducing=9), 40)]:
-        assert Run(step_data(n=n), model, TRAIN).shape != ready_run.shape
+    assert other.status == "ready" and _chunk._cache_size() == own_steps
 
 
-def test_letting_compiled_programs_go_changes_no_number(ready_run, monkeypatch):
-    """A run that goes on after it, and another of its shape, compiled anew, say the same."""
+def test_what_a_class_does_not_hold_has_programs_of_its_own():
+    assert Run(step_data(), OWN, TRAIN).size is None
+    assert Run(step_data(), MODEL, TRAIN, own_program=True).size is None
+    shapes = {Run(step_data(n=n), OWN, TRAIN).shape for n in (39, 40, 41)}
+    assert len(shapes) == 2  # 39 rows are padded to 40
+
+
+def test_a_program_that_was_let_go_comes_back_the_same(ready_run, monkeypatch):
     ready_run.reset(seed=0)
     ready_run.advance()
-    early, late = advanced(ready_run, [25]), advanced(ready_run, [35])
+    whole = advanced(ready_run, [30])
+    ready_run.reset(seed=0)
+    ready_run.advance()
+    advanced(ready_run, [10])
+    monkeypatch.setattr("dgp_core.programs.IDLE_SECONDS", -1.0)
+    monkeypatch.setattr("dgp_core.programs.MOST_IDLE", 0)
+    programs().tidy()
+    assert not programs()._loaded and all(programs().known(p) for p in ready_run.programs)
+    assert same(whole, advanced(ready_run, [20]))
+
+
+def test_letting_compiled_programs_go_changes_no_number(monkeypatch):
+    """A run that goes on after it, and another of its shape, compiled anew, say the same."""
+    alone = Run(step_data(), OWN, TRAIN)
+    alone.prepare()
+    alone.advance()
+    early, late = advanced(alone, [25]), advanced(alone, [35])
     cleared, clear = [], jax.clear_caches
     monkeypatch.setattr(workshop_module, "MOST_SHAPES", 1)
     monkeypatch.setattr(jax, "clear_caches", lambda: (cleared.append(len(shop._known)), clear()))
@@ -564,14 +608,14 @@ def test_letting_compiled_programs_go_changes_no_number(ready_run, monkeypatch):
         return run
 
     try:
-        first, _ = shop.start(step_data(), MODEL, TRAIN)
+        first, _ = shop.start(step_data(), OWN, TRAIN)
         assert same(early, stepped(first, 25).latest) and cleared == []
-        other, _ = shop.start(step_data(), ModelSpec(layers=1, inducing=3), TRAIN)
+        other, _ = shop.start(step_data(), replace(OWN, layers=1, inducing=3), TRAIN)
         until(lambda: shop.watch(other).latest is not None)
         assert cleared == [1] and _chunk._cache_size() == 1
         run = stepped(first, 60)
         assert same(late, run.latest)
-        again, _ = shop.start(step_data(), MODEL, TRAIN)
+        again, _ = shop.start(step_data(), OWN, TRAIN)
         anew = stepped(again, 60)
         assert cleared == [1, 1] and same(late, anew.latest)
         trains_on = shop.watch(other)  # it did so while its program was let go
@@ -610,7 +654,7 @@ def test_a_compilation_elsewhere_delays_a_picture_by_less_than_300_ms(workshop):
     for M in (9, 11, 13, 15, 17, 19):
         end = time.monotonic() + 2.0
         alone = longest_gap(workshop, run_id, lambda end=end: time.monotonic() < end)
-        other, owner = workshop.start(step_data(), ModelSpec(layers=2, inducing=M), TRAIN)
+        other, owner = workshop.start(step_data(), replace(OWN, inducing=M), TRAIN)
         new = workshop.watch(other)
         beside = longest_gap(
             workshop, run_id, lambda new=new: new.status in ("waiting", "compiling")

@@ -15,7 +15,9 @@ from scipy import special
 from dgp_core.data import Dataset
 from dgp_core.layers import inducing_gram
 from dgp_core.live import views_1d
+from dgp_core.live.evaluate import Evaluated
 from dgp_core.live.gallery import Gallery
+from dgp_core.live.paths import function_normals
 from dgp_core.live.run import Run
 from dgp_core.live.views import ClassPanel, has_view_1d, view_1d
 from dgp_core.live.views_1d import LEVELS
@@ -65,7 +67,7 @@ def view(run):
 def mixture_of(run: Run, model, view) -> Mixture:
     """The view's own components of y in the user's units."""
     axis = views_1d._Axis.of(run.dataset, run.scaler, model)
-    numbers = views_1d._numbers(model, view.x, run.scaler, axis, 8, True)
+    numbers = views_1d._numbers(Evaluated(model, run.size), view.x, run.scaler, axis, 8, True)
     mixture = Mixture(numbers.means[:, :, None], numbers.variances[:, :, None])
     return mixture.affine(run.scaler.y_scale, run.scaler.y_mean)
 
@@ -153,9 +155,7 @@ def test_draws_are_whole_functions_through_every_layer(run, view):
     x = run.scaler.inputs(np.stack([np.full(120, 7.0), view.x], 1))
     shapes = tuple(layer.q_mean.shape for layer in deep.layers)
     H = [jnp.asarray(x)] * 8
-    for layer, (eps_u, eps_r) in zip(
-        deep.layers, views_1d._function_normals(8, 120, shapes), strict=True
-    ):
+    for layer, (eps_u, eps_r) in zip(deep.layers, function_normals(8, 120, shapes), strict=True):
         L = jnp.linalg.cholesky(inducing_gram(layer, JITTER))
         H = [_draw_layer(layer, L, H[s], eps_u[s], eps_r[s]) for s in range(8)]
     expected = run.scaler.outputs_back(np.stack(H)[:, :, 0])

@@ -8,12 +8,14 @@ import pytest
 from scipy import special
 
 from dgp_core.data import Dataset
+from dgp_core.generic import Size
 from dgp_core.layers import conditional, factorise
-from dgp_core.live import paths, views_2d, views_many
+from dgp_core.live import paths, views_2d
 from dgp_core.live.run import Run
 from dgp_core.live.views import View2D, view, view_2d
-from dgp_core.model import JITTER, ModelSpec, create_model
+from dgp_core.model import JITTER, ModelSpec
 from dgp_core.predict import class_probabilities, predict_latent, predict_observed
+from dgp_core.programs import BUILDERS
 from dgp_core.train import TrainSpec
 from tests.core.runs import moved
 from tests.core.test_unbatched_lapack import batched_calls
@@ -223,14 +225,7 @@ def test_a_moment_without_a_covariance_says_so(run):
         view_2d(run, snapshot)
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_no_view_batches_lapack(rng, precision):
-    X = rng.standard_normal((12, 2)).astype(precision)
-    spec = ModelSpec(layers=2, inducing=5, likelihood="robust_max", precision=precision)
-    model, eps = create_model(spec, X, 1, 3), [np.ones((4, 2), precision)]
-    jitter = np.asarray(1e-6, precision)
-    assert not batched_calls(lambda m: views_2d._compiled(m, X, X, eps, jitter), model)
-    none = np.zeros(1)
-    assert not batched_calls(
-        lambda m: views_many._compiled(m, X, X, np.zeros(12), none, eps, jitter), model
-    )
+@pytest.mark.parametrize("name", ["train", "ready", "roots"])
+def test_no_program_batches_lapack(name):
+    built = BUILDERS[name](Size(10, 5, 2, True, 3, 1, 1, 512))
+    assert not batched_calls(built.function, *built.arguments)

@@ -8,6 +8,7 @@ from scipy import stats
 from dgp_core.data import Dataset
 from dgp_core.kernels import RBF, Linear
 from dgp_core.live import views_many
+from dgp_core.live.evaluate import Evaluated
 from dgp_core.live.run import Run
 from dgp_core.live.views import ViewMany, view, view_many
 from dgp_core.model import ModelSpec
@@ -151,5 +152,5 @@ def test_measurements_from_the_model_itself_are_evenly_placed(run):
     data = Dataset("drawn", X, y, run.dataset.input_names, ("y",))
     fixed = views_many._Fixed.of(data, run.scaler)
     curves = np.zeros((len(views_many.SHARES), 3))
-    numbers = views_many._numbers(run.latest.deep, curves, fixed)
+    numbers = views_many._numbers(Evaluated(run.latest.deep, run.size), curves, fixed)
     assert stats.kstest(numbers.pit, "uniform").pvalue > 0.01

@@ -242,7 +242,7 @@ def test_what_the_app_saves_goes_on_as_if_begun_here(folder, model, tmp_path):
         table = table.decide(name, "dropped")
     prepared = table.to_dataset("y", "regression", "drop")
     train, _ = split(prepared.dataset, 0.9, 0)
-    run = Run(train, here.model, here.training)
+    run = Run(train, here.model, here.training, own_program=True)  # the command's, to the last bit
     run.pause()
     run.step(15)
     while run.wants_turn(0.0) or run.status != "ready":

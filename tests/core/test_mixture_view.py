@@ -11,6 +11,7 @@ from scipy import special, stats
 from dgp_core.data import Dataset
 from dgp_core.likelihoods import Gaussian, Poisson, StudentT
 from dgp_core.live import mixture_view as module
+from dgp_core.live.evaluate import Evaluated
 from dgp_core.live.mixture_view import LEVELS, along, calibration, latent, mixture_at
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.mixture import Mixture
@@ -70,7 +71,7 @@ def gaussian(quick_compilation):
 
 def users(run: Run, model: DeepGP, x: np.ndarray) -> Mixture:
     """The mixture of y in the user's units by the plain route."""
-    q = latent(model, run.scaler.inputs(x[None]))
+    q = latent(Evaluated(model, run.size), run.scaler.inputs(x[None]))
     assert isinstance(model.likelihood, Gaussian)
     noise = np.exp(model.likelihood.log_variance)
     return Mixture(q.means, q.variances + noise).affine(run.scaler.y_scale, run.scaler.y_mean)
@@ -83,7 +84,7 @@ def test_the_paths_are_those_of_the_model(gaussian):
     """Moments against many random paths."""
     run, snapshot = gaussian
     X = run.scaler.inputs(run.dataset.X[:5])
-    mine = latent(snapshot.deep, X)
+    mine = latent(Evaluated(snapshot.deep, run.size), X)
     other = predict_latent(snapshot.deep, X, jax.random.key(0), 4000)
     scale = np.sqrt(other.variance)
     assert (np.abs(mine.mean - other.mean) / scale).max() < 0.08
@@ -120,9 +121,9 @@ def test_density_and_cdf_are_those_of_scipy(gaussian, noise):
 def test_variance_splits_by_the_law_of_total_variance(gaussian):
     run, snapshot = gaussian
     curves = along(run, snapshot)
-    assert curves.x is not None and len(curves.x) == len(curves.rows) == module.ROWS
+    assert curves.x is not None and len(curves.x) == len(curves.rows) == module.CANDIDATES
     for split, model in ((curves.deep, snapshot.deep), (curves.rival, snapshot.rival)):
-        q = latent(model, run.scaler.inputs(curves.rows))
+        q = latent(Evaluated(model, run.size), run.scaler.inputs(curves.rows))
         total = (q.variance[:, 0] + np.exp(model.likelihood.log_variance)) * run.scaler.y_scale**2
         np.testing.assert_allclose(split.total, total, rtol=1e-10)
         np.testing.assert_allclose(split.noise, split.noise[0])
@@ -180,7 +181,7 @@ def test_distances_of_mixtures_are_those_of_a_fine_grid(gaussian):
 def test_with_more_inputs_candidates_are_rows_and_places_beside_them():
     run, snapshot = moment(curve(n_inputs=3), ModelSpec(layers=2, inducing=8))
     curves = along(run, snapshot)
-    assert curves.x is None and curves.rows.shape == (module.ROWS, 4)
+    assert curves.x is None and curves.rows.shape == (module.CANDIDATES, 4)
     rows = {tuple(row) for row in run.dataset.X}
     assert all(tuple(row) in rows for row in curves.rows[:40])
     assert not any(tuple(row) in rows for row in curves.rows[40:])
@@ -220,7 +221,9 @@ def brute(law: module._Law, g: int, n: int = 200_000) -> np.ndarray:
 )
 def test_behind_a_link(task, likelihood, readable):
     run, snapshot = moment(curve(task), ModelSpec(layers=2, inducing=8, likelihood=likelihood), 0.6)
-    law = module._Law.of(snapshot.deep, run.scaler.inputs(X_STAR[None]), run.scaler, 0)
+    law = module._Law.of(
+        Evaluated(snapshot.deep, run.size), run.scaler.inputs(X_STAR[None]), run.scaler, 0
+    )
     value = readable(brute(law, 0)[:, 0])
     rng = np.random.default_rng(2)
     seen = rng.poisson(value) if task == "counts" else (rng.random(len(value)) < value)
@@ -266,7 +269,9 @@ def test_several_classes_are_bars(likelihood):
     view = mixture_at(run, snapshot, X_STAR)
     assert view.kind == "bars" and view.labels == ("a", "b", "c") and view.deep.cdf is None
     np.testing.assert_allclose(view.deep.components.sum(1), 1.0, atol=1e-6)
-    law = module._Law.of(snapshot.deep, run.scaler.inputs(X_STAR[None]), run.scaler, 0)
+    law = module._Law.of(
+        Evaluated(snapshot.deep, run.size), run.scaler.inputs(X_STAR[None]), run.scaler, 0
+    )
     f = brute(law, 0)
     p = special.softmax(f, 1)
     if likelihood == "robust_max":
@@ -291,7 +296,7 @@ def honest(run: Run, snapshot: Snapshot, n: int) -> Dataset:
     """Rows whose y are drawn from the deep model's own predictive distribution."""
     rng = np.random.default_rng(5)
     X = np.stack([np.full(n, 7.0), rng.uniform(10, 50, n)], 1)
-    law = module._Law.of(snapshot.deep, run.scaler.inputs(X), run.scaler, 0)
+    law = module._Law.of(Evaluated(snapshot.deep, run.size), run.scaler.inputs(X), run.scaler, 0)
     path = rng.integers(len(law.mean), size=n)
     f = law.mean[path, range(n)] + np.sqrt(law.variance[path, range(n)]) * rng.standard_normal(n)
     if run.dataset.task == "counts":
@@ -315,7 +320,7 @@ def test_on_its_own_draws_a_model_is_honest_and_the_other_is_not(gaussian):
     assert mean == 50 and np.mean((check.deep.counts >= low) & (check.deep.counts <= high)) >= 0.8
     assert np.abs(check.deep.observed - LEVELS).max() < 0.07
     # The coverage by another route: quantiles of the mixture.
-    q = latent(snapshot.deep, run.scaler.inputs(heldout.X))
+    q = latent(Evaluated(snapshot.deep, run.size), run.scaler.inputs(heldout.X))
     noise = np.exp(snapshot.deep.likelihood.log_variance)
     mixture = Mixture(q.means, q.variances + noise).affine(run.scaler.y_scale, run.scaler.y_mean)
     np.testing.assert_allclose(check.deep.observed, coverage(mixture, heldout.Y, LEVELS))

@@ -337,9 +337,7 @@ def fit_at_nodes(model, X, Y):
 
     def at(node):
         draws = [jnp.full(Y.shape, node)]
-        return expected_log_likelihood(
-            factors, model.likelihood, X, Y, jnp.ones(len(X)), draws, KEY
-        )
+        return expected_log_likelihood(factors, model.likelihood, X, Y, jnp.ones(len(X)), draws)
 
     return jnp.sum(jnp.asarray(WEIGHTS) * jax.vmap(at)(jnp.asarray(NODES)))
 

@@ -79,16 +79,18 @@ def test_one_full_natural_step_reaches_the_collapsed_bound_from_anywhere(somewhe
 
 
 def test_gradient_for_natural_steps_is_that_of_the_fit_alone(somewhere):
-    """g = ∂fit/∂m and G = ∂fit/∂S: for Gaussian noise, −½ L⁻¹ Kzx Kxz L⁻ᵀ / σ² in closed form."""
+    """For Gaussian noise G = ∂fit/∂S = −½ L⁻¹ Kzx Kxz L⁻ᵀ / σ² in closed form."""
     X, Z, Y, model = somewhere
     evaluate = jax.jit(partial(bound_and_gradient, n_samples=1, natural=True))
-    parts, gradient, G = evaluate(
+    parts, gradient = evaluate(
         model, jnp.array(X), jnp.array(Y), jnp.ones(N), KEY, N, jitter=JITTER
     )
     _, _, K = best(X, Z, Y)
     A = np.linalg.solve(np.linalg.cholesky(K), rbf(Z, X, 1.4, 0.7))  # L⁻¹ Kzx
     for p in range(2):
-        np.testing.assert_allclose(G[p], -0.5 * A @ A.T / NOISE[p], atol=1e-7)
+        C = np.asarray(model.layers[0].factor)[p]
+        by_factor = np.tril(2 * (-0.5 * A @ A.T / NOISE[p]) @ C)  # ∂fit/∂C = 2GC, lower part
+        np.testing.assert_allclose(gradient.layers[0].q_factor[p], by_factor, atol=1e-7)
         residual = Y[:, p] - A.T @ np.asarray(model.layers[0].q_mean)[:, p]
         np.testing.assert_allclose(
             gradient.layers[0].q_mean[:, p], A @ residual / NOISE[p], atol=1e-6
@@ -123,11 +125,12 @@ def test_log_concave_likelihoods_never_give_an_indefinite_covariance(rate):
         V = np.linalg.qr(rng.normal(size=(2, M, M)))[0]
         S = V @ (10.0 ** rng.uniform(-6, 2, (2, M, 1)) * V.transpose(0, 2, 1))
         C = np.linalg.cholesky((S + S.transpose(0, 2, 1)) / 2)
+        G = -size * A @ A.transpose(0, 2, 1)
         m, C = one_natural_step(
             jnp.array(rng.normal(size=(M, 2))),
             jnp.array(C),
             jnp.array(size * rng.normal(size=(M, 2))),
-            jnp.array(-size * A @ A.transpose(0, 2, 1)),
+            jnp.array(np.tril(2 * G @ C)),
             jnp.asarray(rate),
         )
         assert np.isfinite(m).all() and np.isfinite(C).all()
@@ -141,7 +144,7 @@ def test_an_indefinite_covariance_shows_as_nan():
         jnp.tile(jnp.eye(M), (2, 1, 1)),
         jnp.zeros((M, 2)),
         jnp.stack(
-            [-jnp.eye(M), 10 * jnp.eye(M)]
+            [-2 * jnp.eye(M), 20 * jnp.eye(M)]
         ),  # the second: a precision of 0.5·1 + 0.5·(1 − 20)
         jnp.asarray(0.5),
     )

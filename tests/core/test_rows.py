@@ -27,7 +27,7 @@ from dgp_core.rows import (
     recipe_for,
     survey,
 )
-from dgp_core.train import Progress, TrainSpec, resume, train_chunk
+from dgp_core.train import Progress, TrainSpec, resume, step_keys, train_chunk
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -197,7 +197,7 @@ def test_a_streamed_step_is_a_step_on_its_own_rows(folder):
         streamed, record = train_chunk(streamed, stream.ahead(2, 1)[0], spec, 1)
         for t in range(3):
             x, y = stream.rows(16 * t, 16)
-            key = jax.random.fold_in(jax.random.fold_in(by_hand.key, t), 1)
+            key = step_keys(by_hand.key, t)[1]
             rest = (np.ones(16), key, np.asarray(float(N)), spec.rates, 1, spec.natural)
             by_hand, parts_of_bound = step(by_hand, x, y, *rest)
     np.testing.assert_allclose(record.fit[-1], parts_of_bound.fit, rtol=1e-9)

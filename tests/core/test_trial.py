@@ -1,9 +1,15 @@
 """Trials in the background: what is scored on which rows, how they stop, and that nothing stays."""
 
+import contextlib
 import gc
+import logging
+import threading
 import time
 import weakref
+from dataclasses import replace
+from functools import partial
 
+import jax
 import numpy as np
 import pytest
 
@@ -39,6 +45,24 @@ def workshop():
     workshop = Workshop(workers=1)
     yield workshop
     workshop.stop()
+
+
+@pytest.fixture
+def compiled():
+    """Names of programs, as they are compiled in any thread."""
+    names: list[str] = []
+
+    class Names(logging.Handler):
+        def emit(self, record):
+            if record.getMessage().startswith("Compiling "):
+                names.append(record.getMessage().split()[1])
+
+    handler, logger = Names(), logging.getLogger("jax")
+    logger.addHandler(handler)
+    jax.config.update("jax_log_compiles", True)
+    yield names
+    jax.config.update("jax_log_compiles", False)
+    logger.removeHandler(handler)
 
 
 def wait(trial, until, seconds=300):
@@ -154,6 +178,164 @@ def test_a_trial_scores_the_main_split_and_every_fold(workshop, monkeypatch):
     assert workshop.counts() == {} and trial.cards() == () and trial.status == "closed"
 
 
+def test_a_second_fold_and_its_scoring_compile_nothing(workshop, compiled):
+    # The folds hold 17, 16 and 16 rows out, and blocks of 16 and of 32 rows are two programs.
+    trial = Trial(workshop, make(49), {"deep": MODEL}, TRAIN, folds=3, main=False)
+    assert [len(part.held) for part in trial._parts] == [17, 16, 16]
+    wait(trial, lambda: trial._unscored == 2)
+    first = list(compiled)
+    assert first
+    wait(trial, lambda: trial.status == "finished")
+    assert compiled == first and trial.failures() == ()
+    (card,) = (c for c in trial.cards() if (c.model, c.fold) == ("deep", 2))
+    assert len(card.rows) == len(card.forecast.log_density) == len(card.forecast.pit) == 16
+    trial.close()
+
+
+def test_every_second_of_a_trial_is_booked_on_the_phase_that_it_was_in(workshop):
+    """Runs and scoring change under a clock that only the test moves."""
+    now = [0.0]
+    trial = Trial(
+        workshop,
+        make(40),
+        {"deep": MODEL},
+        TRAIN,
+        fraction=SIZE,
+        exact=False,
+        clock=lambda: now[0],
+    )
+    wait(trial, lambda: trial.status == "finished")
+    trial._over = False  # as if it had just begun
+    trial._place = "Main fit"
+
+    class FakeRun:
+        status, playing, latest = "waiting", True, None
+
+    run = trial._run_now = FakeRun()
+    trial._done = 0.0
+
+    def passes(seconds, **state):
+        """What is said right after a change, and so many seconds later."""
+        for name, value in state.items():
+            setattr(run, name, value)
+        trial.watch()
+        before = trial.progress()
+        now[0] += seconds
+        trial.watch()
+        after = trial.progress()
+        assert before.phase == after.phase and after.seconds - before.seconds == seconds
+        return after
+
+    assert passes(3).phase == "waiting"
+    assert passes(4, status="compiling").phase == "compiling"
+    assert passes(2, status="ready").phase == "waiting"  # for its first turn
+    learning = passes(12, latest=workshop.watch(trial.main_id).latest)
+    assert learning.phase == "training" and learning.seconds == 12
+    assert passes(50, playing=False).phase == "paused"
+    assert passes(5, playing=True).phase == "training"
+    trial._cost_now = trial._total
+    run.status = "finished"
+    with trial._judging("deep"):
+        scoring = passes(6)
+    assert scoring.phase == "scoring" and scoring.sentence == "Main fit: scoring deep."
+    assert scoring.training_left == 0 and scoring.fraction == 1
+    assert scoring.spent == {"waiting": 5, "compiling": 4, "training": 17, "scoring": 6}
+    trial._over = True
+    trial._note()
+    now[0] += 100
+    assert trial.progress().spent == scoring.spent
+    trial.close()
+
+
+def test_a_run_that_ended_early_has_no_training_left_while_it_is_scored(workshop, monkeypatch):
+    said, scored = [], Trial._score
+
+    def seen(trial, *args):
+        run = trial._run_now
+        run._latest = replace(run.latest, step=7)  # as if its bounds had levelled off there
+        with trial._judging("deep and single"):
+            said.append(trial.progress())
+        scored(trial, *args)
+
+    monkeypatch.setattr(Trial, "_score", seen)
+    trial = Trial(workshop, make(40), {"deep": MODEL}, TRAIN, folds=3, fraction=SIZE, exact=False)
+    wait(trial, lambda: trial.status == "finished")
+    assert [p.phase for p in said] == ["scoring"] * 4
+    assert [p.fraction for p in said] == pytest.approx([1 / 4, 2 / 4, 3 / 4, 1], abs=0.01)
+    assert all("step" not in p.sentence for p in said)
+    assert said[-1].training_left == pytest.approx(0, abs=1e-9)
+    # What scoring takes is known by a fold for which nothing was compiled.
+    assert [p.scoring_left is None for p in said] == [True, True, True, False]
+    trial.close()
+
+
+def test_trials_are_scored_in_the_order_of_asking_and_say_how_many_come_before(workshop):
+    first, second, third = (
+        Trial(workshop, make(40), {"deep": MODEL}, TRAIN, fraction=SIZE, exact=False, linear=False)
+        for _ in range(3)
+    )
+    for trial in (first, second, third):
+        wait(trial, lambda trial=trial: trial.status == "finished")
+        trial._over = False
+    order, begin = [], threading.Event()
+
+    def score(trial):
+        ended = contextlib.suppress(trial_module._Ended)
+        with ended, trial._judging("deep"), trial_module._scoring.turn(trial):
+            order.append(trial)
+            begin.wait(60)
+
+    threads = []
+    for i, trial in enumerate((first, second, third)):
+        threads.append(threading.Thread(target=score, args=(trial,)))
+        threads[-1].start()
+        wait(trial, lambda i=i: len(trial_module._scoring._line) == i + 1)
+    assert first.progress().phase == "scoring"
+    for trial, others in ((second, "another fit is"), (third, "2 other fits are")):
+        assert trial.progress().phase == "waiting"
+        assert f"waiting to score deep: {others} scored first" in trial.progress().sentence
+    second.close()  # it leaves the line
+    threads[1].join(60)
+    assert "another fit is" in third.progress().sentence
+    begin.set()
+    for thread in threads:
+        thread.join(60)
+    assert order == [first, third] and trial_module._scoring._line == []
+    first.close()
+    third.close()
+
+
+def test_a_run_that_waits_says_for_what_and_at_which_place(workshop, monkeypatch):
+    trial = Trial(workshop, make(40), {"deep": MODEL}, TRAIN, fraction=SIZE, exact=False)
+    wait(trial, lambda: trial.status == "finished")
+    place, before = [3], [0]
+    monkeypatch.setattr(workshop, "place", lambda run_id: place[0])
+    monkeypatch.setattr(workshop, "compiling_place", lambda run_id: before[0])
+    said = partial(trial._waits_for, trial.main_id)
+    assert "is full. This run is number 3 in the queue" in said()
+    place[0], before[0] = 0, 2
+    assert said() == "waiting until 2 other models that came before it are compiled"
+    before[0] = 0
+    assert said() == "about to start"
+    monkeypatch.undo()
+    trial.close()
+
+
+def test_a_play_while_a_run_is_started_is_not_undone(workshop, monkeypatch):
+    start = workshop.start
+
+    def stopped_and_on(*args, **options):
+        trial.pause()
+        found = start(*args, **options)
+        trial.play()
+        return found
+
+    trial = Trial(workshop, make(40), {"deep": MODEL}, TRAIN, folds=3, main=False, exact=False)
+    monkeypatch.setattr(workshop, "start", stopped_and_on)
+    wait(trial, lambda: trial.status == "finished")
+    trial.close()
+
+
 def test_a_fold_is_the_run_that_anybody_would_train(workshop):
     dataset = make(40)
     trial = Trial(workshop, dataset, {"deep": MODEL}, TRAIN, folds=3, main=False, exact=False)
@@ -187,8 +369,8 @@ def test_a_paused_main_fit_is_scored_as_it_is_and_goes_on(workshop):
 def test_a_pause_while_a_run_is_started_holds_that_run_too(workshop, monkeypatch):
     start = workshop.start
 
-    def stopped_meanwhile(*args):
-        found = start(*args)
+    def stopped_meanwhile(*args, **options):
+        found = start(*args, **options)
         trial.pause()
         return found
 
@@ -260,7 +442,7 @@ def test_nobody_watching_pauses_and_then_ends_a_trial():
         worked = trial._worked
         wait(trial, lambda: run.latest.step > step and trial._worked > worked)
         # The clock stood still while it was watched: the time alone is no time at work.
-        assert trial.progress().seconds_left == 0
+        assert trial.progress().training_left == 0
         now[0] += GONE_SECONDS + 1
         trial._thread.join(300)
         assert not trial._thread.is_alive() and trial.status == "closed"

@@ -156,7 +156,8 @@ def test_stopped_it_shows_what_was_learnt_and_continues_under_the_same_pictures(
     stood = run.latest.step
     sound(page.run())
     stopped = made(page)
-    assert "Paused" in page.get("progress")[0].proto.text and rows(page)[2] == "DGP, 2 layers"
+    said = page.get("progress")[0].proto.text
+    assert said.startswith("Paused. Main fit: step ") and rows(page)[2] == "DGP, 2 layers"
     names = {"contest_ladder", "contest_linear", "contest_sgp", "contest_dgp2"}
     assert stopped.keys() == names and run.latest.step == stood < 500
 

@@ -5,7 +5,6 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,6 +12,7 @@ import pytest
 import streamlit as st
 
 from datasets.printed import PRINTED
+from dgp_core.live.evaluate import evaluated
 from dgp_core.live.layer_depth import layer_history
 from dgp_core.live.mixture_view import latent, mixture_at
 from dgp_core.live.noise_view import RowAlone, noise_view, row_alone
@@ -249,9 +249,8 @@ def test_measurements_go_with_their_run():
 @pytest.mark.parametrize(("name", "place"), [("gap/deep", 1.25), ("fork/deep", 0.0)])
 def test_only_a_click_in_the_gap_moves_its_place(name, place):
     own = names_of("prediction_is_a_mixture")
-    st.session_state.stage = SimpleNamespace(click={"name": name, "x": 1.26, "y": 0.0})
     st.session_state.star_7 = 0.0
-    own["clicked"]()
+    own["clicked"]({"name": name, "x": 1.26, "y": 0.0})
     assert st.session_state.star_7 == place
 
 
@@ -369,7 +368,8 @@ class Trained:
     def means(self, x: np.ndarray | None = None) -> np.ndarray:
         """The deep model's predicted means in standard units."""
         X = self.run.dataset.X if x is None else x[:, None]
-        return latent(self.moment.deep, self.run.scaler.inputs(X)).mean[:, 0]
+        model = evaluated(self.run, self.moment)
+        return latent(model, self.run.scaler.inputs(X)).mean[:, 0]
 
 
 @lru_cache

@@ -7,6 +7,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -349,12 +350,12 @@ def test_a_page_s_html_asks_for_the_scripts_at_once(accept, body, changed):
 @pytest.mark.parametrize("name", ["step", "ridge", "spiral", "pinwheel", "arm", "digits"])
 def test_a_recording_is_painted_without_any_computation(name, ink, monkeypatch):
     for kind in ("views_1d", "views_2d", "views_many"):
-        monkeypatch.setattr(f"dgp_core.live.{kind}._compiled", None)
+        monkeypatch.setattr(f"dgp_core.live.{kind}.evaluated", None)
     run = Run(Choices(data=name).dataset, Choices(data=name).model, Choices().train)
     for moment in (film(name)[0], film(name)[-1]):
         painted = boards.playground(run, moment, boards.Look(ink))
         assert {"deep", "rival", "bound", "legend", "layer_1_meter"} <= painted.keys()
-        assert "mixture" not in painted and "as soon as" in painted["mixture_words"]["text"]
+        assert "as soon as" in painted["mixture"]["alt"]
         for element in painted.values():
             if "figure" in element:
                 checked(element["figure"])
@@ -629,6 +630,25 @@ def test_a_click_chooses_x_star_or_puts_down_a_point(small):
     assert len(run_of(drawing).dataset) == n
     with_click(drawing, {"x": "nonsense"})
     assert len(run_of(drawing).dataset) == n and not drawing.exception
+
+
+def test_every_click_is_taken_once_in_its_order(monkeypatch):
+    """The browser tells a click until it knows that it was taken, with those that came since."""
+    taken = []
+    monkeypatch.setattr(st, "session_state", memory := AttrDict())
+    for clicks in ([1], [1, 2, 3], [3], [2, 4], "nonsense", [{}], None):
+        told = clicks
+        if isinstance(clicks, list):
+            told = [{"serial": n} if isinstance(n, int) else n for n in clicks]
+        memory.stage = SimpleNamespace(click=told)
+        session.take_clicks(lambda where: taken.append(where["serial"]))
+    assert taken == [1, 2, 3, 4] and session.clicks_taken() == 4
+
+
+class AttrDict(dict):
+    """Streamlit's session state, without a session."""
+
+    __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__
 
 
 def with_click(page: AppTest, where: dict) -> None:

@@ -17,7 +17,16 @@ from dgp_core.data import Dataset
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.model import ModelSpec
 from dgp_core.train import TrainSpec
-from pages.ui.server import FILM_SECONDS, FIRST_SECONDS, HOLD_SECONDS, Scene, Server, same_origin
+from pages.ui.server import (
+    FILM_SECONDS,
+    FIRST_SECONDS,
+    HOLD_SECONDS,
+    Scene,
+    Server,
+    _news,
+    same_origin,
+)
+from pages.ui.status import Place, status, waits_for
 
 MODEL = ModelSpec(layers=2, inducing=8)
 TRAIN = TrainSpec(steps=1_000_000, minibatch=None, decay=False)
@@ -141,6 +150,47 @@ def test_a_film_plays_until_the_run_is_compiled(server, monkeypatch):
         assert server._moment(viewer, "main", scene, run, True).step == step
 
 
+def test_another_run_is_sent_whole_and_a_reset_one_without_what_it_was(server):
+    run_id, _ = server.workshop.start(data(), MODEL, TRAIN, owner="me")
+    run = server.workshop.control(run_id, "me")
+    run.pause()
+    until(lambda: run.latest is not None)
+    viewer = server.viewer("replaced", "me")
+    viewer.scenes = {"main": Scene(run_id, counting([]), ("replaced",), clicks=3)}
+    before = server.elements(viewer)
+    state = json.loads(before["main/state"])
+    assert state["clicks"] == 3 and state["since"] is None
+    assert _news(before, before) == {} and _news(before, {}) == before
+    busy = server.workshop._ticket(run_id)
+    busy.busy = True  # no worker takes it up
+    signature = server.signature(viewer)
+    run.reset()
+    assert run.outdated and server.signature(viewer) != signature
+    now = said(server, viewer)
+    assert "main/deep" not in now and "Start values" in now["main/state"]["text"]
+    assert now["main/wait"]["since"] == now["main/state"]["since"] <= time.time()
+    assert now["main/state"]["phase"] == state["phase"]  # the page's script need not run for it
+    busy.busy = False
+    server.workshop.wake()
+    until(lambda: not run.outdated)
+    after = server.elements(viewer)
+    assert after["main/deep"] == before["main/deep"] and _news(after, before) == after
+    server.workshop.drop(run_id, "me")
+
+
+def test_a_wait_says_for_what_since_when_and_after_how_many_others(server):
+    run, place = Run(data(), MODEL, TRAIN), Place(0, 0)
+    assert waits_for(run, place, False) == "compiling"
+    assert status(run, place, "compiling") == "**Compiling** this model (a few seconds)"
+    assert "number 3 in the queue" in status(run, Place(0, 2), "compiling")
+    assert "number 5 in the queue" in status(run, Place(5, 0), waits_for(run, Place(5, 0), False))
+    since = server._since(run, "compiling")
+    assert server._since(run, "compiling") == since and since <= time.time()
+    run.status = "ready"
+    assert waits_for(run, place, False) == "starting"
+    assert server._since(run, "starting") >= since and server._since(run, "") is None
+
+
 def test_a_run_at_rest_has_no_pace(server, run_id):
     viewer = server.viewer("numbers", "me")
     viewer.scenes = {"main": Scene(run_id, counting([]), ())}
@@ -183,7 +233,7 @@ def test_a_run_of_a_known_shape_is_waited_for_a_moment_and_no_other(server, run_
     held.set()
     until(lambda: server.signature(viewer)[0][2] is not None)
     assert not server.imminent(viewer)
-    other = ModelSpec(layers=1, inducing=3)
+    other = ModelSpec(layers=1, inducing=3, kernels="rbf + linear")  # no size class holds it
     strange, _ = server.workshop.start(data(), other, TRAIN, owner="me")
     viewer.scenes = {"main": Scene(strange, paint, ("strange",))}
     assert not server.imminent(viewer)

@@ -270,6 +270,9 @@ def test_a_fit_is_judged_with_errors_a_verdict_and_its_rule(regression):
     said = words(regression)
     trial = regression.session_state["your_data"].fitted.trial
     assert trial.verdict().sentence in said
+    (phases,) = (c.value for c in regression.caption if c.value.startswith("Time spent: reading"))
+    assert all(f"{name}\u00a0" in phases for name in ("training", "scoring"))
+    assert "▸" not in phases and "left" not in phases
     assert "standard errors" in said and "| Deep GP |" in said and "| Straight line |" in said
     for model, scores in trial.table().items():
         assert np.isfinite(scores["rmse"].error), model
@@ -462,6 +465,8 @@ def test_twenty_rows_stopped_are_judged_continued_and_let_go():
 
     wait(lambda: run.latest is not None and run.latest.step > 0)
     page.run()
+    (phases,) = (c.value for c in page.caption if c.value.startswith("reading"))
+    assert "**▸\u00a0training\u00a0" in phases and phases.endswith("*scoring*")
     page.button(key="stop").click()
     sound(page.run())
     wait(lambda: trial.verdict() is not None)
