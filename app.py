@@ -56,8 +56,8 @@ if __name__ == "__main__":
     ).run()
 else:
     from pages.figures.boards import opening
-    from pages.ui.early import early_route
-    from pages.ui.server import lifespan, middleware, routes
+    from pages.ui.stage.early import early_route
+    from pages.ui.stage.server import lifespan, middleware, routes
 
     app = st.App(
         __file__,

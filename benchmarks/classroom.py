@@ -19,12 +19,12 @@ import numpy as np
 
 from benchmarks.report import print_table, write_rows
 from datasets import catalogue
-from dgp_core.live.mixture_view import mixture_at
+from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run, train_chunk
-from dgp_core.live.views import Gallery, view_1d
+from dgp_core.live.views.mixture import mixture_at
+from dgp_core.live.views.playground import Gallery, view_1d
 from dgp_core.live.workshop import Workshop
-from dgp_core.model import ModelSpec
-from dgp_core.train import TrainSpec
+from dgp_core.training.train import TrainSpec
 
 MODEL = ModelSpec(layers=2, inducing=25)
 TRAIN = TrainSpec(steps=10_000_000, minibatch=None, decay=False)

@@ -64,7 +64,7 @@ def measure(reader: str, path: str, decimal: str) -> dict:
     import pandas  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    from dgp_core.table import read_table
+    from dgp_core.tables.table import read_table
 
     before = peak()
     start = time.perf_counter()

@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.report import print_table, write_rows
 from datasets.printed import PRINTED
-from dgp_core.data import Dataset, Scaler, split
-from dgp_core.model import ModelSpec, create_model
-from dgp_core.predict import predict_latent, predict_observed
-from dgp_core.references import LinearRegression
-from dgp_core.scores import log_likelihood, rmse
-from dgp_core.train import PAPER, TrainSpec, train
+from dgp_core.evaluation.scores import log_likelihood, rmse
+from dgp_core.gp.data import Dataset, Scaler, split
+from dgp_core.gp.model import ModelSpec, create_model
+from dgp_core.gp.predict import predict_latent, predict_observed
+from dgp_core.gp.references import LinearRegression
+from dgp_core.training.train import PAPER, TrainSpec, train
 
 
 def load(folder: Path, name: str) -> Dataset:

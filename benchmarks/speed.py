@@ -19,9 +19,9 @@ import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
 from benchmarks.report import print_table, write_rows
-from dgp_core.model import ModelSpec, create_model
-from dgp_core.optimise import create_state
-from dgp_core.train import Rows, TrainSpec, train_chunk
+from dgp_core.gp.model import ModelSpec, create_model
+from dgp_core.training.optimise import create_state
+from dgp_core.training.train import Rows, TrainSpec, train_chunk
 
 # (rows, inputs = inner width, [(layers, inducing points)], steps in a call)
 WORKLOADS = {

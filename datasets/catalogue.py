@@ -8,7 +8,7 @@ from typing import Any, Literal
 from datasets.fetch import SETS, cache_folder
 from datasets.shipped import SHIPPED
 from datasets.toys import DRAWN_STORY, TOYS, drawn
-from dgp_core.data import Dataset, Task
+from dgp_core.gp.data import Dataset, Task
 
 Kind = Literal["toy", "shipped", "fetched"]
 

@@ -30,7 +30,7 @@ from typing import IO
 
 import numpy as np
 
-from dgp_core.data import Dataset, Task
+from dgp_core.gp.data import Dataset, Task
 
 Progress = Callable[[str, int, int | None], None]
 """Called with "download" or "read", how much is done (bytes, rows), and of how much if known."""

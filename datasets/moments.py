@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dgp_core.live import views
+from dgp_core.live.views import playground as views
 
 KINDS: dict[str, Any] = {
     name: kind for name in views.__all__ if is_dataclass(kind := getattr(views, name))

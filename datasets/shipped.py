@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dgp_core.data import Dataset, Task
+from dgp_core.gp.data import Dataset, Task
 
 FILES = Path(__file__).parent / "files"
 

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from dgp_core.table import TableError, read_table, report
+from dgp_core.tables.table import TableError, read_table, report
 
 
 def show(path: str | os.PathLike) -> int:

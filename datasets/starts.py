@@ -12,12 +12,12 @@ import numpy as np
 
 from datasets import catalogue, moments
 from datasets.toys import FIRST_POINTS
-from dgp_core.data import Dataset
-from dgp_core.likelihoods import for_task
+from dgp_core.gp.data import Dataset
+from dgp_core.gp.likelihoods import for_task
+from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run
-from dgp_core.live.views import View1D, View2D, ViewMany, view
-from dgp_core.model import ModelSpec
-from dgp_core.train import TrainSpec
+from dgp_core.live.views.playground import View1D, View2D, ViewMany, view
+from dgp_core.training.train import TrainSpec
 
 View = View1D | View2D | ViewMany
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dgp_core.data import Dataset, Task
+from dgp_core.gp.data import Dataset, Task
 
 RECTANGLE, DIGIT = (12, 12), (10, 10)
 """Height and width of a picture: as few pixels as show the shape."""

@@ -23,12 +23,11 @@ for _library in ThreadpoolController().lib_controllers:
 
 # ruff: noqa: E402  (the lines above come before anything that makes an array)
 from dgp_core.archive import Archive, ArchiveError
-from dgp_core.data import Dataset, Scaler, split
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
-from dgp_core.mixture import Mixture
-from dgp_core.model import Bound, DeepGP, ModelSpec, bound, create_model, propagate
-from dgp_core.optimise import TrainState, create_state
-from dgp_core.predict import (
+from dgp_core.gp.data import Dataset, Scaler, split
+from dgp_core.gp.mixture import Mixture
+from dgp_core.gp.model import Bound, DeepGP, ModelSpec, bound, create_model, propagate
+from dgp_core.gp.predict import (
     LayerView,
     class_probabilities,
     function_draws,
@@ -38,7 +37,8 @@ from dgp_core.predict import (
     predict_observed,
     prior_draws,
 )
-from dgp_core.train import PAPER, Progress, Rows, TrainSpec, resume, train_chunk
+from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.train import PAPER, Progress, Rows, TrainSpec, resume, train_chunk
 
 __all__ = [
     "PAPER",

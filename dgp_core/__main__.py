@@ -26,28 +26,22 @@ import numpy as np
 
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError, Source, digest
-from dgp_core.data import Dataset, Scaled, Scaler, Task, split
 from dgp_core.estimator import ProgressBar
-from dgp_core.likelihoods import for_task
-from dgp_core.model import SKETCH, create_model
-from dgp_core.optimise import TrainState, create_state
+from dgp_core.gp.data import Dataset, Scaled, Scaler, Task, split
+from dgp_core.gp.likelihoods import for_task
+from dgp_core.gp.model import SKETCH, create_model
 from dgp_core.outcome import Outcome
-from dgp_core.plain import visible
-from dgp_core.plan import FULL_BATCH, propose
-from dgp_core.recipe import Missing, Recipe, Transform
-from dgp_core.rows import (
+from dgp_core.script import Decision
+from dgp_core.tables.large_file import (
     STREAM_BYTES,
     LargeFile,
-    Sample,
-    Stream,
-    Survey,
     TableParts,
     opens_in_parts,
     recipe_for,
-    survey,
 )
-from dgp_core.script import Decision
-from dgp_core.table import (
+from dgp_core.tables.plain import visible
+from dgp_core.tables.recipe import Missing, Recipe, Transform
+from dgp_core.tables.table import (
     Kind,
     Table,
     TableError,
@@ -55,7 +49,10 @@ from dgp_core.table import (
     propose_task,
     read_table,
 )
-from dgp_core.train import HOPELESS, Progress, Rows, Supply, Windows, resume
+from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.plan import FULL_BATCH, propose
+from dgp_core.training.rows import RowsError, Sample, Stream, Survey, survey
+from dgp_core.training.train import HOPELESS, Progress, Rows, Supply, Windows, resume
 
 PROGRAM = "python -m dgp_core"
 
@@ -83,7 +80,7 @@ def main(words: list[str] | None = None) -> int:
     wishes = _parser().parse_args(words)
     try:
         return wishes.command(wishes)
-    except (Refused, TableError, ArchiveError) as error:
+    except (Refused, TableError, RowsError, ArchiveError) as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:

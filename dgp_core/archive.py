@@ -23,10 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.lib import format as npy
 
-from dgp_core.data import Scaler, Task
-from dgp_core.model import ModelSpec, create_model
-from dgp_core.optimise import MOST_JITTER, TrainState, create_state
-from dgp_core.train import Progress, TrainSpec
+from dgp_core.gp.data import Scaler, Task
+from dgp_core.gp.model import MOST_JITTER, ModelSpec, create_model
+from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.train import Progress, TrainSpec
 
 FORMAT = 1
 """The version of the file's layout; a reader refuses those above its own."""

@@ -19,12 +19,11 @@ import numpy as np
 
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError
-from dgp_core.data import Dataset, Scaler, Task
-from dgp_core.likelihoods import for_task
-from dgp_core.mixture import Mixture
-from dgp_core.model import SKETCH, MeanFunction, ModelSpec, Precision, create_model
-from dgp_core.optimise import TrainState, create_state
-from dgp_core.predict import (
+from dgp_core.gp.data import Dataset, Scaler, Task
+from dgp_core.gp.likelihoods import for_task
+from dgp_core.gp.mixture import Mixture
+from dgp_core.gp.model import SKETCH, MeanFunction, ModelSpec, Precision, create_model
+from dgp_core.gp.predict import (
     LayerView,
     class_probabilities,
     function_draws,
@@ -33,7 +32,8 @@ from dgp_core.predict import (
     predict_latent,
     predict_observed,
 )
-from dgp_core.train import HOPELESS, Progress, Rows, TrainSpec, resume
+from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.train import HOPELESS, Progress, Rows, TrainSpec, resume
 
 MOST_PREDICT_SAMPLES = 10_000
 """Sample paths of one prediction, at the most: more would fill the memory."""

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from scipy import stats
 
-from dgp_core import scores
 from dgp_core.archive import Archive, ArchiveError
-from dgp_core.data import Dataset
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
-from dgp_core.judge import straight_line
-from dgp_core.mixture import Mixture
-from dgp_core.plain import export_csv
-from dgp_core.recipe import Recipe
-from dgp_core.references import LinearRegression, LogisticRegression, PoissonRegression
-from dgp_core.scores import COVERAGES
-from dgp_core.table import Table, as_written
+from dgp_core.evaluation import scores
+from dgp_core.evaluation.judge import straight_line
+from dgp_core.evaluation.scores import COVERAGES
+from dgp_core.gp.data import Dataset
+from dgp_core.gp.mixture import Mixture
+from dgp_core.gp.references import LinearRegression, LogisticRegression, PoissonRegression
+from dgp_core.tables.plain import export_csv
+from dgp_core.tables.recipe import Recipe
+from dgp_core.tables.table import Table, as_written
 
 BLOCK = 2_000
 """Rows that are predicted at a time: a row has a hundred components."""

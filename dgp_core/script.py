@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from dgp_core.data import Task
-from dgp_core.model import ModelSpec
-from dgp_core.recipe import Missing, Transform
-from dgp_core.table import Table
-from dgp_core.train import TrainSpec
+from dgp_core.gp.data import Task
+from dgp_core.gp.model import ModelSpec
+from dgp_core.tables.recipe import Missing, Transform
+from dgp_core.tables.table import Table
+from dgp_core.training.train import TrainSpec
 
 Decision = tuple[str, str, bool | None]
 """A column, its kind, and for dates whether the day comes first."""
@@ -55,7 +55,7 @@ class Upload:
 
     @property
     def imports(self) -> tuple[str, ...]:
-        return ("import json", "from dgp_core.table import read_table")
+        return ("import json", "from dgp_core.tables.table import read_table")
 
     def lines(self) -> list[str]:
         made = [f"table = read_table({self.file!r}, limits=None)"]
@@ -182,11 +182,12 @@ def script(
         {
             "import jax",
             "from dgp_core import archive, split" if fraction else "from dgp_core import archive",
-            "from dgp_core.data import Scaler",
-            "from dgp_core.judge import deep_predictor, linear_predictor, score, verdict",
-            "from dgp_core.model import ModelSpec, create_model",
-            "from dgp_core.optimise import create_state",
-            "from dgp_core.train import Progress, Rows, TrainSpec, train_chunk",
+            "from dgp_core.gp.data import Scaler",
+            "from dgp_core.evaluation.judge import deep_predictor, linear_predictor, score, "
+            "verdict",
+            "from dgp_core.gp.model import ModelSpec, create_model",
+            "from dgp_core.training.optimise import create_state",
+            "from dgp_core.training.train import Progress, Rows, TrainSpec, train_chunk",
             *source.imports,
         },
         key=lambda line: (line.startswith("from"), line),

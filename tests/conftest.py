@@ -40,7 +40,7 @@ LONGEST = (
     "pages/test_lessons_b.py",
     "core/test_estimator.py",
     "pages/test_lessons_a.py",
-    "core/test_live.py",
+    "live/test_live.py",
     "pages/test_other_pages.py",
 )
 """Files that take minutes."""

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Literal
 
 from dgp_core.archive import Archive, Source, digest
-from dgp_core.data import Dataset
+from dgp_core.gp.data import Dataset
 from dgp_core.live.run import Run
-from dgp_core.recipe import Recipe
+from dgp_core.tables.recipe import Recipe
 
 Which = Literal["deep", "rival"]
 

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from dgp_core.archive import Archive
-from dgp_core.data import Dataset, Scaler
-from dgp_core.model import DeepGP, ModelSpec, create_model
-from dgp_core.optimise import create_state
-from dgp_core.train import Progress, TrainSpec
+from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.gp.model import DeepGP, ModelSpec, create_model
+from dgp_core.training.optimise import create_state
+from dgp_core.training.train import Progress, TrainSpec
 
 SPREAD = 3.0
 """Deviation of inducing inputs that are put anywhere, in those of the data."""

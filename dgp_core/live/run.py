@@ -16,8 +16,10 @@ import jax
 import numpy as np
 
 from dgp_core.archive import Archive
-from dgp_core.data import Dataset, Scaled, Scaler
-from dgp_core.generic import (
+from dgp_core.gp.data import Dataset, Scaled, Scaler
+from dgp_core.gp.model import Bound, DeepGP, ModelSpec, create_model
+from dgp_core.live.views.playground import Gallery, has_view, view, view_programs
+from dgp_core.training.generic import (
     Batches,
     Size,
     layout_of,
@@ -26,11 +28,9 @@ from dgp_core.generic import (
     size_of,
     unpadded_state,
 )
-from dgp_core.live.views import Gallery, has_view, view, view_programs
-from dgp_core.model import Bound, DeepGP, ModelSpec, create_model
-from dgp_core.optimise import TrainState, create_state
-from dgp_core.programs import Program, programs
-from dgp_core.train import (
+from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.programs import Program, programs
+from dgp_core.training.train import (
     HOPELESS,
     LONGEST_CHUNK,
     Progress,
@@ -40,7 +40,7 @@ from dgp_core.train import (
     converged,
     padded_size,
 )
-from dgp_core.train import train_chunk as own_train_chunk
+from dgp_core.training.train import train_chunk as own_train_chunk
 
 TURN_SECONDS = 0.05
 """What a chunk should take."""

@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dgp_core.data import Dataset, split_places
-from dgp_core.judge import (
+from dgp_core.evaluation.judge import (
     LINEAR_ROWS,
     MOST_SCORED,
     Card,
@@ -32,6 +31,8 @@ from dgp_core.judge import (
     table,
     verdict,
 )
+from dgp_core.gp.data import Dataset, split_places
+from dgp_core.gp.model import DeepGP, ModelSpec
 from dgp_core.live.run import Run, train_chunk
 from dgp_core.live.workshop import (
     GONE_SECONDS,
@@ -40,9 +41,8 @@ from dgp_core.live.workshop import (
     WorkshopError,
     step_seconds,
 )
-from dgp_core.model import DeepGP, ModelSpec
-from dgp_core.optimise import create_state
-from dgp_core.train import LONGEST_CHUNK, TrainSpec
+from dgp_core.training.optimise import create_state
+from dgp_core.training.train import LONGEST_CHUNK, TrainSpec
 
 POLL_SECONDS = 0.2
 """How often a trial looks how far its run has come."""

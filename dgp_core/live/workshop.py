@@ -1,8 +1,8 @@
 """Every live run of a server: fair turns, limits, and who is watching.
 
 Workers, as many as cores, take the run that has waited longest and train it for one short turn. The
-programs of size classes serve nearly every run (`dgp_core.programs`). A model that needs a program
-of its own has it compiled in a thread apart, so that nobody's picture freezes meanwhile.
+programs of size classes serve nearly every run (`dgp_core.training.programs`). A model that needs
+a program of its own has it compiled in a thread apart, so that nobody's picture freezes meanwhile.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ from pathlib import Path
 import jax
 
 from dgp_core.archive import Archive
-from dgp_core.data import Dataset
+from dgp_core.gp.data import Dataset
+from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import HISTORY_BYTES, TURN_SECONDS, Run
-from dgp_core.model import ModelSpec
-from dgp_core.plan import pair_cost
-from dgp_core.programs import programs
-from dgp_core.train import TrainSpec
+from dgp_core.training.plan import pair_cost
+from dgp_core.training.programs import programs
+from dgp_core.training.train import TrainSpec
 
 IDLE_SECONDS = 30.0
 """A run that nobody has watched for so long is paused …"""

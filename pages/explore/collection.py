@@ -3,13 +3,14 @@
 import streamlit as st
 
 from datasets import catalogue
-from dgp_core.plain import plain
+from dgp_core.tables.plain import plain
 from pages.figures.collection import rows_figure
 from pages.figures.palette import ink_for
-from pages.ui import session, stage
+from pages.ui import session
 from pages.ui.bar import dress
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
+from pages.ui.stage import hosts as stage
 
 essay = Linker()
 

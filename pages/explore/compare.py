@@ -6,25 +6,27 @@ import streamlit as st
 
 from datasets import catalogue
 from datasets.printed import PRINTED
-from dgp_core import judge
-from dgp_core.data import Dataset
+from dgp_core.evaluation import judge
+from dgp_core.gp.data import Dataset
+from dgp_core.gp.model import ModelSpec
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS
 from dgp_core.live.workshop import MOST_CELLS, WorkshopError
-from dgp_core.model import ModelSpec
-from dgp_core.plain import visible
-from dgp_core.plan import Plan, duration, estimate, plan_for
-from dgp_core.recipe import Prepared
-from dgp_core.train import TrainSpec
+from dgp_core.tables.plain import visible
+from dgp_core.tables.recipe import Prepared
+from dgp_core.training.plan import Plan, duration, estimate, plan_for
+from dgp_core.training.train import TrainSpec
 from pages.figures.compare import has_sheet, ladder_figure, sheet, sheet_figure
 from pages.figures.palette import ink_for
 from pages.figures.your_data import SCORES, agreement_figure, said, together
-from pages.ui import desk, session, stage
+from pages.ui import session
 from pages.ui.bar import dress
-from pages.ui.desk import Contest, held, memory, safe
 from pages.ui.glossary_links import Linker
-from pages.ui.phases import STYLE as PHASES_STYLE
-from pages.ui.phases import phase_line
 from pages.ui.sentences import in_words
+from pages.ui.stage import hosts as stage
+from pages.ui.your_data import desk
+from pages.ui.your_data.desk import Contest, held, memory, safe
+from pages.ui.your_data.phases import STYLE as PHASES_STYLE
+from pages.ui.your_data.phases import phase_line
 
 essay = Linker()
 

@@ -4,15 +4,16 @@ from functools import partial
 
 import streamlit as st
 
-from dgp_core.live.layer_depth import without_layers
+from dgp_core.live.views.layers import without_layers
 from pages.figures.boards import HISTORY, layers
 from pages.figures.layers import removal_figure, without_figure
 from pages.figures.palette import ink_for
-from pages.ui import session, stage
+from pages.ui import session
 from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
-from pages.ui.server import Scene
+from pages.ui.stage import hosts as stage
+from pages.ui.stage.server import Scene
 
 essay = Linker()
 

@@ -18,12 +18,13 @@ from pages.figures.boards import (
     star_row,
 )
 from pages.figures.palette import ink_for
-from pages.ui import session, stage
+from pages.ui import session
 from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.choices import Choices
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
-from pages.ui.server import Scene
+from pages.ui.stage import hosts as stage
+from pages.ui.stage.server import Scene
 
 essay = Linker()
 

@@ -10,12 +10,13 @@ from datasets.starts import film_of
 from dgp_core.live.run import Run
 from pages.figures.boards import SMALL, Look, playground
 from pages.figures.palette import ink_for
-from pages.ui import session, stage
+from pages.ui import session
 from pages.ui.bar import bar, bar_place, dress, state_line
 from pages.ui.choices import DATA, KERNELS, OFFERED
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
-from pages.ui.server import Scene
+from pages.ui.stage import hosts as stage
+from pages.ui.stage.server import Scene
 
 TRY = {
     "step": "set the depth to 1 and back to 2, and watch what happens beside the jump.",

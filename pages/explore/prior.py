@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dgp_core.prior_view import prior_view, warped_grid
+from dgp_core.live.views.prior import prior_view, warped_grid
 from pages.figures.palette import ink_for
 from pages.figures.prior import (
     correlation_figure,
@@ -12,10 +12,11 @@ from pages.figures.prior import (
     spread_figure,
     warp_figure,
 )
-from pages.ui import session, stage
+from pages.ui import session
 from pages.ui.bar import dress
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
+from pages.ui.stage import hosts as stage
 
 essay = Linker()
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dgp_core.live.noise_view import noise_view, row_alone
+from dgp_core.live.views.randomness import noise_view, row_alone
 from pages.figures.palette import ink_for
 from pages.figures.randomness import (
     alone_figure,
@@ -11,11 +11,12 @@ from pages.figures.randomness import (
     gradient_noise_figure,
     share_figure,
 )
-from pages.ui import session, stage
+from pages.ui import session
 from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
-from pages.ui.server import Scene
+from pages.ui.stage import hosts as stage
+from pages.ui.stage.server import Scene
 
 essay = Linker()
 

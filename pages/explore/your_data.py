@@ -8,15 +8,15 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from dgp_core import explain, judge
 from dgp_core.archive import Archive
+from dgp_core.evaluation import explain, judge
 from dgp_core.live.trial import EXACT_ROWS, TrialProgress
 from dgp_core.outcome import Outcome
-from dgp_core.plain import visible
-from dgp_core.plan import Plan, duration, estimate_plan
-from dgp_core.recipe import UNITS
 from dgp_core.script import Upload, decisions, script
-from dgp_core.table import Prepared, TableError
+from dgp_core.tables.plain import visible
+from dgp_core.tables.recipe import UNITS
+from dgp_core.tables.table import Prepared, TableError
+from dgp_core.training.plan import Plan, duration, estimate_plan
 from pages.figures import boards
 from pages.figures.collection import rows_figure
 from pages.figures.palette import ink_for
@@ -36,14 +36,16 @@ from pages.figures.your_data import (
     together,
     two_inputs_figure,
 )
-from pages.ui import bring, desk, session, stage
+from pages.ui import session
 from pages.ui.bar import dress
-from pages.ui.desk import Fitted, held, memory, once, safe
 from pages.ui.glossary_links import Linker
-from pages.ui.phases import STYLE as PHASES_STYLE
-from pages.ui.phases import phase_line
 from pages.ui.sentences import in_words
-from pages.ui.server import Scene
+from pages.ui.stage import hosts as stage
+from pages.ui.stage.server import Scene
+from pages.ui.your_data import bring, desk
+from pages.ui.your_data.desk import Fitted, held, memory, once, safe
+from pages.ui.your_data.phases import STYLE as PHASES_STYLE
+from pages.ui.your_data.phases import phase_line
 
 essay = Linker()
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from datasets.starts import film_of
-from dgp_core.data import Dataset
-from dgp_core.live.layer_depth import layer_history, layers_in_depth
-from dgp_core.live.mixture_view import Measure, along, calibration, mixture_at
-from dgp_core.live.paths import layer_title
+from dgp_core.gp.data import Dataset
 from dgp_core.live.run import Run, Snapshot
-from dgp_core.live.views import View1D, View2D, ViewMany, view
+from dgp_core.live.views.layers import layer_history, layers_in_depth
+from dgp_core.live.views.mixture import Measure, along, calibration, mixture_at
+from dgp_core.live.views.paths import layer_title
+from dgp_core.live.views.playground import View1D, View2D, ViewMany, view
 from pages.figures.layers import What, history_figure, passage_figure
 from pages.figures.layers import map_figure as layer_map
 from pages.figures.marks import saying

@@ -3,8 +3,8 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from dgp_core.data import Dataset
-from dgp_core.plain import plain
+from dgp_core.gp.data import Dataset
+from dgp_core.tables.plain import plain
 from pages.figures.marks import tally
 from pages.figures.palette import DEEP, DRAW, FONT, INDUCING, SINGLE, Ink
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgp_core.data import Dataset
-from dgp_core.judge import Estimate, Forecast, Predictor
-from dgp_core.plain import plain
+from dgp_core.evaluation.judge import Estimate, Forecast, Predictor
+from dgp_core.gp.data import Dataset
+from dgp_core.tables.plain import plain
 from pages.figures.collection import CLASS_MARKS
 from pages.figures.marks import base_layout, labelled_axis
 from pages.figures.palette import DEEP, INDUCING, SINGLE, Ink, tint

@@ -4,8 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from dgp_core.live.layer_depth import LayerDepth, LayerHistory, Removal
-from dgp_core.plain import plain
+from dgp_core.live.views.layers import LayerDepth, LayerHistory, Removal
+from dgp_core.tables.plain import plain
 from pages.figures.classes import colour, dash, symbol
 from pages.figures.marks import (
     band,

@@ -1,6 +1,6 @@
 """Legends in HTML, once for pictures that share their marks."""
 
-from dgp_core.plain import plain
+from dgp_core.tables.plain import plain
 from pages.figures.classes import colour, sign
 from pages.figures.palette import DEEP, SINGLE, Ink, tint
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from dgp_core.by_hand import (
+from dgp_core.live.run import Run, Snapshot
+from dgp_core.live.views.by_hand import (
     BoundByHand,
     Composition,
     ExactByHand,
@@ -14,8 +15,7 @@ from dgp_core.by_hand import (
     SparseByHand,
     correlation,
 )
-from dgp_core.live.run import Run, Snapshot
-from dgp_core.live.views import View1D, View2D, ViewMany, view_1d
+from dgp_core.live.views.playground import View1D, View2D, ViewMany, view_1d
 from pages.figures.boards import NOTHING, bound_words, meter_words, record_of
 from pages.figures.marks import (
     band,

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from dgp_core.live.mixture_view import MixtureView, mixture_at
-from dgp_core.live.paths import even_normals
+from dgp_core.gp.mixture import Mixture
+from dgp_core.gp.references import LinearRegression
 from dgp_core.live.run import Run, Snapshot
-from dgp_core.live.views import View2D, ViewMany, WarpPanel, view
-from dgp_core.mixture import Mixture
-from dgp_core.plain import plain
-from dgp_core.references import LinearRegression
+from dgp_core.live.views.mixture import MixtureView, mixture_at
+from dgp_core.live.views.paths import even_normals
+from dgp_core.live.views.playground import View2D, ViewMany, WarpPanel, view
+from dgp_core.tables.plain import plain
 from pages.figures.boards import Elements, Look, playground, star_row
 from pages.figures.classes import colour
 from pages.figures.lessons_a import layers_words

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dgp_core.live.mixture_view import (
+from dgp_core.live.views.mixture import (
     Along,
     Calibration,
     Honesty,
@@ -11,7 +11,7 @@ from dgp_core.live.mixture_view import (
     Side,
     VarianceSplit,
 )
-from dgp_core.plain import plain
+from dgp_core.tables.plain import plain
 from pages.figures.marks import band, base_layout, frame, labelled_axis, line, saying, steady, typed
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.table import MODELS

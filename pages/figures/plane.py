@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dgp_core.live.views import PlanePanel, View2D, WarpPanel
-from dgp_core.plain import plain
+from dgp_core.live.views.playground import PlanePanel, View2D, WarpPanel
+from dgp_core.tables.plain import plain
 from pages.figures.classes import class_marker, colour, symbol
 from pages.figures.legends import data_keys, key, legend_row, stroke
 from pages.figures.marks import base_layout, frame, labelled_axis, line, triangle, typed

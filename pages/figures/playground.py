@@ -6,8 +6,8 @@ validated objects would cost more than the numbers themselves.
 
 import numpy as np
 
-from dgp_core.live.views import ClassPanel, LayerPanel, Panel, View1D
-from dgp_core.plain import plain
+from dgp_core.live.views.playground import ClassPanel, LayerPanel, Panel, View1D
+from dgp_core.tables.plain import plain
 from pages.figures import classes as kinds
 from pages.figures.legends import both_shades, data_keys, key, legend_row, stroke
 from pages.figures.marks import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dgp_core.prior_view import PriorView, WarpedGrid
+from dgp_core.live.views.prior import PriorView, WarpedGrid
 from pages.figures.marks import base_layout, frame, labelled_axis, line, lines, typed
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.plane import SCALE

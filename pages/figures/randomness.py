@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dgp_core.live.noise_view import GradientNoise, NoiseView, RowAlone
+from dgp_core.live.views.randomness import GradientNoise, NoiseView, RowAlone
 from pages.figures.classes import colour, dash, symbol
 from pages.figures.marks import base_layout, labelled_axis, line, log_ticks, typed
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint

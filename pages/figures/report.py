@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgp_core import judge
-from dgp_core.explain import Importance, Response
-from dgp_core.judge import Card, Verdict
-from dgp_core.plain import visible
+from dgp_core.evaluation import judge
+from dgp_core.evaluation.explain import Importance, Response
+from dgp_core.evaluation.judge import Card, Verdict
+from dgp_core.tables.plain import visible
 from pages.figures.palette import LIGHT
 from pages.figures.your_data import (
     MODELS,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dgp_core.live.views import HiddenPanel, Reliability, Response, TablePanel, ViewMany
-from dgp_core.plain import plain
+from dgp_core.live.views.playground import HiddenPanel, Reliability, Response, TablePanel, ViewMany
+from dgp_core.tables.plain import plain
 from pages.figures.classes import class_marker, colour
 from pages.figures.legends import both_shades, data_keys, key, legend_row, stroke
 from pages.figures.marks import band, base_layout, frame, labelled_axis, line, tally, typed

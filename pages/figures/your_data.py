@@ -9,10 +9,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from dgp_core import judge
-from dgp_core.explain import Importance, Map, Relevance, Response
-from dgp_core.judge import Card, Estimate, Forecast
-from dgp_core.plain import plain
+from dgp_core.evaluation import judge
+from dgp_core.evaluation.explain import Importance, Map, Relevance, Response
+from dgp_core.evaluation.judge import Card, Estimate, Forecast
+from dgp_core.tables.plain import plain
 from pages.figures.marks import base_layout, labelled_axis
 from pages.figures.palette import DEEP, DRAW, INDUCING, LIGHT, SINGLE, Ink, tint
 

@@ -9,7 +9,7 @@ from pages.figures.boards import Look
 from pages.figures.lessons_b import with_cut, with_nearest
 from pages.figures.palette import ink_for
 from pages.ui.choices import Choices
-from pages.ui.lesson import (
+from pages.ui.lessons.lesson import (
     Equation,
     Hand,
     Lesson,

@@ -19,9 +19,20 @@ from pages.figures.lessons_b import (
     with_layers,
 )
 from pages.figures.palette import ink_for
-from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Hand, Lesson, Live, Picture, Question, Try, Words, hand, show
+from pages.ui.lessons.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    show,
+)
+from pages.ui.stage import hosts as stage
 
 # What `python -m benchmarks.paper --json` wrote: a row a set, model and split.
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "paper.json"

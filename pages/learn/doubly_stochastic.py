@@ -7,15 +7,15 @@ from typing import Any
 import streamlit as st
 
 from datasets.starts import film
-from dgp_core.live.noise_view import BATCHES, SAMPLES, noise_view, row_alone
 from dgp_core.live.run import Run, Snapshot
+from dgp_core.live.views.randomness import BATCHES, SAMPLES, noise_view, row_alone
 from pages.figures.boards import Look
 from pages.figures.lessons_b import chosen, estimates_figure
 from pages.figures.palette import ink_for
 from pages.figures.randomness import alone_figure, bound_spread_figure
-from pages.ui import session, stage
+from pages.ui import session
 from pages.ui.choices import Choices
-from pages.ui.lesson import (
+from pages.ui.lessons.lesson import (
     Equation,
     Hand,
     Lesson,
@@ -28,6 +28,7 @@ from pages.ui.lesson import (
     locked,
     show,
 )
+from pages.ui.stage import hosts as stage
 
 NUMBER = 6
 ROWS = 100  # of the step data; a minibatch of as many is all of them

@@ -13,7 +13,7 @@ from pages.figures.lessons_b import chosen, with_layers
 from pages.figures.palette import ink_for
 from pages.ui import session
 from pages.ui.choices import Choices
-from pages.ui.lesson import (
+from pages.ui.lessons.lesson import (
     Equation,
     Hand,
     Lesson,

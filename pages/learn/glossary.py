@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ui import session
 from pages.ui.bar import dress
-from pages.ui.lesson import CITATION, STYLE
+from pages.ui.lessons.lesson import CITATION, STYLE
 from pages.ui.sentences import in_words
 
 # Where a term appears, by the number of a lesson: its name and its address.

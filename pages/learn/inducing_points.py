@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from datasets import catalogue
-from dgp_core.by_hand import (
+from dgp_core.live.views.by_hand import (
     MOST_INDUCING,
     Placement,
     Settings,
@@ -16,9 +16,20 @@ from dgp_core.by_hand import (
 )
 from pages.figures.lessons_a import live, sparse_figure, tightening_figure
 from pages.figures.palette import ink_for
-from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Hand, Lesson, Live, Picture, Question, Try, Words, hand, show
+from pages.ui.lessons.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    show,
+)
+from pages.ui.stage import hosts as stage
 
 KERNEL = Settings(deviation=45.0, lengthscale=5.0, noise=23.0)  # near the largest evidence
 PLACEMENTS: dict[Placement, str] = {

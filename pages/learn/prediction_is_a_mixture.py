@@ -10,9 +10,8 @@ from datasets.starts import film
 from pages.figures.boards import Look
 from pages.figures.lessons_b import bent_figure, bent_mixture, chosen, with_mixture
 from pages.figures.palette import ink_for
-from pages.ui import stage
 from pages.ui.choices import Choices, write_points
-from pages.ui.lesson import (
+from pages.ui.lessons.lesson import (
     Equation,
     Hand,
     Lesson,
@@ -25,6 +24,7 @@ from pages.ui.lesson import (
     show,
     take_hands,
 )
+from pages.ui.stage import hosts as stage
 
 NUMBER = 7
 MIDDLE = Hand("bent_middle", 0.0, [round(-1 + 0.1 * i, 1) for i in range(21)])

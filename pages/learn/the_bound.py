@@ -5,12 +5,23 @@ from functools import partial
 import streamlit as st
 
 from datasets.starts import film
-from dgp_core.by_hand import bound_by_hand
+from dgp_core.live.views.by_hand import bound_by_hand
 from pages.figures.lessons_a import belief_figure, live, sum_figure
 from pages.figures.palette import ink_for
-from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import Equation, Hand, Lesson, Live, Picture, Question, Try, Words, hand, show
+from pages.ui.lessons.lesson import (
+    Equation,
+    Hand,
+    Lesson,
+    Live,
+    Picture,
+    Question,
+    Try,
+    Words,
+    hand,
+    show,
+)
+from pages.ui.stage import hosts as stage
 
 SEEN, NOISE = 1.5, 0.5
 MEAN = Hand("belief_mean", 0.0, [round(-2 + 0.05 * i, 2) for i in range(101)])

@@ -4,12 +4,11 @@ from contextlib import suppress
 
 import streamlit as st
 
-from dgp_core.by_hand import GRID, KernelName, gp_by_hand
+from dgp_core.live.views.by_hand import GRID, KernelName, gp_by_hand
 from pages.figures.lessons_a import gp_figure, kernel_figure
 from pages.figures.palette import ink_for
-from pages.ui import stage
 from pages.ui.choices import read_points
-from pages.ui.lesson import (
+from pages.ui.lessons.lesson import (
     Equation,
     Hand,
     Lesson,
@@ -22,6 +21,7 @@ from pages.ui.lesson import (
     show,
 )
 from pages.ui.session import clicks_taken
+from pages.ui.stage import hosts as stage
 
 KERNELS: dict[KernelName, str] = {
     "rbf": "RBF",

@@ -5,13 +5,12 @@ from functools import partial
 import streamlit as st
 
 from datasets.starts import film
-from dgp_core.by_hand import composition
-from dgp_core.prior_view import PriorMean
+from dgp_core.live.views.by_hand import composition
+from dgp_core.live.views.prior import PriorMean
 from pages.figures.lessons_a import composition_figures, live
 from pages.figures.palette import ink_for
-from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import (
+from pages.ui.lessons.lesson import (
     Equation,
     Hand,
     Lesson,
@@ -24,6 +23,7 @@ from pages.ui.lesson import (
     locked,
     show,
 )
+from pages.ui.stage import hosts as stage
 
 FIRST: dict[PriorMean, str] = {"linear": "x + g(x)", "zero": "g(x)"}
 DRAWS = {name: Hand(f"compose_{name}", 0, range(1000)) for name in ("first", "second")}

@@ -4,13 +4,12 @@ from functools import partial
 
 import streamlit as st
 
-from dgp_core.prior_view import MOST_LAYERS, prior_view
+from dgp_core.live.views.prior import MOST_LAYERS, prior_view
 from pages.figures.lessons_a import live
 from pages.figures.palette import ink_for
 from pages.figures.prior import draws_figure, information_figure, slope_figure
-from pages.ui import stage
 from pages.ui.choices import Choices
-from pages.ui.lesson import (
+from pages.ui.lessons.lesson import (
     Equation,
     Hand,
     Lesson,
@@ -23,6 +22,7 @@ from pages.ui.lesson import (
     locked,
     show,
 )
+from pages.ui.stage import hosts as stage
 
 DEPTH = Hand("prior_depth", 1, range(1, MOST_LAYERS + 1))
 SEED = Hand("prior_seed", 0, range(1000))

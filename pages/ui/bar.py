@@ -8,8 +8,9 @@ from streamlit.components.v2 import component
 from streamlit.delta_generator import DeltaGenerator
 
 from dgp_core.live.run import Run
-from pages.ui import session, share, stage
+from pages.ui import session, share
 from pages.ui.choices import SPEEDS
+from pages.ui.stage import hosts as stage
 
 # Room for the pictures, as the page's own margins are made for text; and nothing fades between
 # two of them.

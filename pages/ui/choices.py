@@ -13,9 +13,9 @@ from typing import Any
 
 from datasets import catalogue
 from datasets.toys import FIRST_POINTS
-from dgp_core.data import Dataset, split
-from dgp_core.model import ModelSpec
-from dgp_core.train import TrainSpec
+from dgp_core.gp.data import Dataset, split
+from dgp_core.gp.model import ModelSpec
+from dgp_core.training.train import TrainSpec
 
 VERSION = "1"
 STEPS = 100_000

@@ -18,7 +18,6 @@ from datasets.catalogue import entry
 from dgp_core.archive import Archive
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
-from pages.ui import stage
 from pages.ui.choices import (
     IN_WORDS,
     LIKELIHOODS,
@@ -34,8 +33,9 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
-from pages.ui.server import Scene, Viewer, server
-from pages.ui.status import phase
+from pages.ui.stage import hosts as stage
+from pages.ui.stage.server import Scene, Viewer, server
+from pages.ui.stage.status import phase
 
 CONTROLS = tuple(
     field.name

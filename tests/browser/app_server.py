@@ -16,7 +16,7 @@ START_SECONDS = 120
 START = """
 from dgp_core.live import workshop
 workshop.IDLE_SECONDS = 6.0
-from pages.ui import server
+from pages.ui.stage import server
 server.FRAME_SECONDS = 0.2
 server.wanted = tuple
 from streamlit.web.cli import main

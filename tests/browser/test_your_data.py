@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from dgp_core import archive
 from dgp_core.outcome import Outcome
-from dgp_core.table import read_table
+from dgp_core.tables.table import read_table
 from pages.figures.your_data import MODELS
 from tests.browser.lesson_steps import COMPILED
 

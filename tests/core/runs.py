@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dgp_core.gp.model import Bound, DeepGP
 from dgp_core.live.run import Run
-from dgp_core.model import Bound, DeepGP
-from dgp_core.optimise import TrainState
+from dgp_core.training.optimise import TrainState
 
 
 def trained(run: Run, steps: int) -> Run:

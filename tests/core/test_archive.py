@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from dgp_core import archive
 from dgp_core.archive import ABOUT, Archive, ArchiveError, Source, digest, load, save
-from dgp_core.data import Dataset, Scaler
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
-from dgp_core.model import ModelSpec, create_model
-from dgp_core.optimise import create_state
-from dgp_core.predict import predict_latent
-from dgp_core.train import Progress, Rows, TrainSpec, resume, train
+from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.gp.model import ModelSpec, create_model
+from dgp_core.gp.predict import predict_latent
+from dgp_core.training.optimise import create_state
+from dgp_core.training.train import Progress, Rows, TrainSpec, resume, train
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

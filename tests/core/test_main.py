@@ -17,15 +17,15 @@ from dgp_core import __main__ as program
 from dgp_core import archive, outcome
 from dgp_core.__main__ import main
 from dgp_core.archive import Archive
-from dgp_core.data import split
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor, ProgressBar
+from dgp_core.evaluation.scores import regression_scores
+from dgp_core.gp.data import split
+from dgp_core.gp.model import create_model
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.live.run import Run
-from dgp_core.model import create_model
-from dgp_core.optimise import create_state
-from dgp_core.scores import regression_scores
-from dgp_core.table import read_table
-from dgp_core.train import Progress, Rows, Windows, train_chunk
+from dgp_core.tables.table import read_table
+from dgp_core.training.optimise import create_state
+from dgp_core.training.train import Progress, Rows, Windows, train_chunk
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -10,14 +10,14 @@ from scipy import stats
 from scipy.integrate import quad
 
 from dgp_core.archive import Archive, ArchiveError
-from dgp_core.data import Scaler
-from dgp_core.mixture import Mixture
-from dgp_core.model import ModelSpec, create_model
-from dgp_core.optimise import create_state
+from dgp_core.evaluation.scores import regression_scores
+from dgp_core.gp.data import Scaler
+from dgp_core.gp.mixture import Mixture
+from dgp_core.gp.model import ModelSpec, create_model
 from dgp_core.outcome import CRPS_LEVELS, Outcome, crps_of_quantiles
-from dgp_core.scores import regression_scores
-from dgp_core.table import read_table
-from dgp_core.train import Progress, TrainSpec
+from dgp_core.tables.table import read_table
+from dgp_core.training.optimise import create_state
+from dgp_core.training.train import Progress, TrainSpec
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -9,14 +9,14 @@ import pytest
 
 from datasets import catalogue
 from dgp_core import archive
-from dgp_core.data import split
 from dgp_core.estimator import DeepGPRegressor
-from dgp_core.judge import deep_predictor
+from dgp_core.evaluation.judge import deep_predictor
+from dgp_core.gp.data import split
+from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run
-from dgp_core.model import ModelSpec
 from dgp_core.script import Named, Upload, decisions, script
-from dgp_core.table import Limits, read_table
-from dgp_core.train import TrainSpec
+from dgp_core.tables.table import Limits, read_table
+from dgp_core.training.train import TrainSpec
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -7,9 +7,9 @@ import pytest
 
 from datasets import catalogue, moments, starts
 from datasets.toys import drawn
+from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run
-from dgp_core.live.views import Relevance, Reliability, TablePanel, view
-from dgp_core.model import ModelSpec
+from dgp_core.live.views.playground import Relevance, Reliability, TablePanel, view
 from pages.ui.choices import Choices
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from datasets.toys import TOYS, drawn, fresh_rows, truth
-from dgp_core.references import LinearRegression
+from dgp_core.gp.references import LinearRegression
 
 EXPECTED = {
     "step": (1, "regression"),

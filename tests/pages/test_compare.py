@@ -11,11 +11,11 @@ from streamlit.testing.v1 import AppTest
 from datasets import catalogue
 from datasets.catalogue import load
 from datasets.printed import PRINTED
-from dgp_core import judge
+from dgp_core.evaluation import judge
 from dgp_core.live.trial import fold_parts
-from dgp_core.table import read_table
-from pages.ui import server
-from pages.ui.desk import Memory
+from dgp_core.tables.table import read_table
+from pages.ui.stage import server
+from pages.ui.your_data.desk import Memory
 from tests.pages.opened import made
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "compare.py")

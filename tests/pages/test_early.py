@@ -10,8 +10,8 @@ from starlette.responses import Response
 from datasets.starts import film
 from pages.figures.boards import opening
 from pages.figures.palette import DARK, LIGHT
-from pages.ui.early import early_route
-from pages.ui.library import EarlyScripts, early_script
+from pages.ui.stage.early import early_route
+from pages.ui.stage.library import EarlyScripts, early_script
 
 HTML = (
     b'<html><head><script type="module" crossorigin src="./static/js/index.A-b_1.js"></script>'

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dgp_core.live.layer_depth import layer_history, layers_in_depth, without_layers
-from dgp_core.model import ModelSpec
+from dgp_core.gp.model import ModelSpec
+from dgp_core.live.views.layers import layer_history, layers_in_depth, without_layers
 from pages.figures.layers import (
     HISTORY_TITLES,
     history_figure,

@@ -7,8 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from dgp_core.live.mixture_view import along, calibration, mixture_at
-from dgp_core.model import ModelSpec
+from dgp_core.gp.model import ModelSpec
+from dgp_core.live.views.mixture import along, calibration, mixture_at
 from pages.figures.mixture import (
     cdf_figure,
     coverage_figure,

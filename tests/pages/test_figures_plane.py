@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from dgp_core.live.views import PlanePanel, View2D, WarpPanel
+from dgp_core.live.views.playground import PlanePanel, View2D, WarpPanel
 from pages.figures.palette import DARK, LIGHT
 from pages.figures.plane import (
     map_figure,

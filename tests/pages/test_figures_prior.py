@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dgp_core.prior_view import prior_view, warped_grid
+from dgp_core.live.views.prior import prior_view, warped_grid
 from pages.figures.palette import DARK, LIGHT
 from pages.figures.prior import (
     correlation_figure,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dgp_core.live.noise_view import noise_view, row_alone
-from dgp_core.model import ModelSpec
+from dgp_core.gp.model import ModelSpec
+from dgp_core.live.views.randomness import noise_view, row_alone
 from pages.figures.palette import DARK, LIGHT
 from pages.figures.randomness import (
     alone_figure,

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from dgp_core.live.views import (
+from dgp_core.live.views.playground import (
     HiddenPanel,
     Relevance,
     Reliability,

@@ -11,9 +11,9 @@ import plotly.graph_objects as go
 import pytest
 
 from datasets.printed import PRINTED
-from dgp_core import explain, judge
-from dgp_core.data import Dataset
-from dgp_core.explain import Group, Importance, Map, Relevance, Response
+from dgp_core.evaluation import explain, judge
+from dgp_core.evaluation.explain import Group, Importance, Map, Relevance, Response
+from dgp_core.gp.data import Dataset
 from pages.figures import compare, report
 from pages.figures.palette import DARK, LIGHT
 from pages.figures.your_data import (
@@ -29,7 +29,7 @@ from pages.figures.your_data import (
     two_inputs_figure,
     with_error,
 )
-from pages.ui.wire import encode
+from pages.ui.stage.wire import encode
 
 HOSTILE = "<img src=x onerror=alert(1)>**&\"'</script>"
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.ui import following
+from pages.ui.lessons import following
 from pages.ui.server import server
 from tests.pages.opened import elements, hosts, made
 

@@ -11,7 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from datasets import catalogue
 from datasets.starts import film
-from dgp_core.by_hand import (
+from dgp_core.gp.kernels import RBF
+from dgp_core.gp.references import ExactGP
+from dgp_core.live.run import Run
+from dgp_core.live.views.by_hand import (
     GRID,
     Settings,
     bound_by_hand,
@@ -22,15 +25,12 @@ from dgp_core.by_hand import (
     place_inducing,
     sparse_by_hand,
 )
-from dgp_core.kernels import RBF
-from dgp_core.live.layer_depth import layer_history
-from dgp_core.live.run import Run
-from dgp_core.prior_view import prior_view
-from dgp_core.references import ExactGP
+from dgp_core.live.views.layers import layer_history
+from dgp_core.live.views.prior import prior_view
 from pages.figures import lessons_a as figures
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
-from pages.ui.lesson import Question, Try, sheet
+from pages.ui.lessons.lesson import Question, Try, sheet
 from tests.pages.opened import LEARN, PATIENCE, elements, made, open_lesson
 
 pytestmark = pytest.mark.usefixtures("uncompiled")

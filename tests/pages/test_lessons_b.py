@@ -12,18 +12,18 @@ import pytest
 import streamlit as st
 
 from datasets.printed import PRINTED
-from dgp_core.live.evaluate import evaluated
-from dgp_core.live.layer_depth import layer_history
-from dgp_core.live.mixture_view import latent, mixture_at
-from dgp_core.live.noise_view import RowAlone, noise_view, row_alone
 from dgp_core.live.poor_starts import random_inducing, unscaled
 from dgp_core.live.run import Run
-from dgp_core.live.views import View2D, ViewMany, view
+from dgp_core.live.views.evaluate import evaluated
+from dgp_core.live.views.layers import layer_history
+from dgp_core.live.views.mixture import latent, mixture_at
+from dgp_core.live.views.playground import View2D, ViewMany, view
+from dgp_core.live.views.randomness import RowAlone, noise_view, row_alone
 from pages.figures import lessons_b as figures
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
 from pages.ui.glossary_links import WORDS, Linker
-from pages.ui.lesson import Equation, sheet
+from pages.ui.lessons.lesson import Equation, sheet
 from pages.ui.server import server
 from tests.pages.opened import LEARN, elements, made, open_lesson
 
@@ -49,7 +49,7 @@ FIRST = {
 
 SKETCHED = re.findall(
     r'"([\w-]+)"',
-    re.search(r"SYMBOLS = \[(.*?)\]", (ROOT / "pages/ui/sketch.js").read_text("utf-8"))[1],  # pyright: ignore
+    re.search(r"SYMBOLS = \[(.*?)\]", (ROOT / "pages/ui/stage/sketch.js").read_text("utf-8"))[1],  # pyright: ignore
 )
 """Symbols that the browser draws by itself."""
 

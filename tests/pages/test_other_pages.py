@@ -10,14 +10,14 @@ from streamlit.testing.v1 import AppTest
 
 from datasets.catalogue import load
 from dgp_core.live import workshop
-from dgp_core.live.mixture_view import along
 from dgp_core.live.run import Run
+from dgp_core.live.views.mixture import along
 from pages.figures import boards
 from pages.figures.boards import Look, can_look, mixtures, most_apart, place_clicked, star_row
 from pages.figures.palette import LIGHT
 from pages.ui.choices import Choices
 from pages.ui.glossary_links import WORDS
-from pages.ui.wire import encode
+from pages.ui.stage.wire import encode
 from tests.core.runs import moved
 from tests.pages.opened import PATIENCE, elements, hosts, made, run_of
 

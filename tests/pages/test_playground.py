@@ -45,8 +45,8 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
-from pages.ui.library import STATIC, EarlyScripts, library, sketch_script, stage_script
 from pages.ui.server import server
+from pages.ui.stage.library import STATIC, EarlyScripts, library, sketch_script, stage_script
 from tests.core.runs import by_chance, trained
 from tests.pages.opened import PATIENCE, elements, hosts, run_of
 
@@ -765,7 +765,7 @@ def test_the_run_as_python_trains_the_same_model(data, tmp_path, monkeypatch):
     run.label = choices
     trained(run, 2)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dgp_core.train.train_chunk", by_chance)
+    monkeypatch.setattr("dgp_core.training.train.train_chunk", by_chance)
     found = {}
     exec(compile(share.run_script(run), "run.py", "exec"), found)
     assert np.array_equal(found["train"].X, run.dataset.X)

@@ -13,11 +13,11 @@ import numpy as np
 import orjson
 import pytest
 
-from dgp_core.data import Dataset
+from dgp_core.gp.data import Dataset
+from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run, Snapshot
-from dgp_core.model import ModelSpec
-from dgp_core.train import TrainSpec
-from pages.ui.server import (
+from dgp_core.training.train import TrainSpec
+from pages.ui.stage.server import (
     FILM_SECONDS,
     FIRST_SECONDS,
     HOLD_SECONDS,
@@ -26,7 +26,7 @@ from pages.ui.server import (
     _news,
     same_origin,
 )
-from pages.ui.status import Place, status, waits_for
+from pages.ui.stage.status import Place, status, waits_for
 
 MODEL = ModelSpec(layers=2, inducing=8)
 TRAIN = TrainSpec(steps=1_000_000, minibatch=None, decay=False)
@@ -204,7 +204,7 @@ def test_a_run_at_rest_has_no_pace(server, run_id):
 def test_a_film_goes_on_from_where_the_browser_had_come_by_itself(server, monkeypatch):
     film = tuple(SimpleNamespace(step=step) for step in (0, 7, 20, 30))
     clock = [100.0]
-    monkeypatch.setattr("pages.ui.server.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("pages.ui.stage.server.time.monotonic", lambda: clock[0])
     run = Run(data(), MODEL, TRAIN)
     viewer, scene = server.viewer("early", "me"), Scene("x", counting([]), (), film)
     viewer.film = 2

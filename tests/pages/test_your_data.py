@@ -15,13 +15,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dgp_core import __main__ as terminal
-from dgp_core import archive, judge
+from dgp_core import archive
+from dgp_core.evaluation import judge
+from dgp_core.gp.references import LinearRegression
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
-from dgp_core.references import LinearRegression
-from dgp_core.table import Limits, read_table
+from dgp_core.tables.table import Limits, read_table
 from pages.figures.your_data import said
-from pages.ui import bring, desk, server
+from pages.ui.stage import server
+from pages.ui.your_data import bring, desk
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "your_data.py")
 PATIENCE = 300
@@ -501,7 +503,7 @@ def test_a_word_about_a_column_of_the_last_file_is_let_pass():
     def spoken_late():
         import streamlit as st
 
-        from pages.ui import bring, desk
+        from pages.ui.your_data import bring, desk
 
         desk.take(b"a,b\n1,2\n2,3\n3,5\n", "new.csv")
         before = desk.memory().brought

@@ -1,0 +1,1 @@
+"""How good a model is: scores, held-out forecasts, the verdict, explanations."""

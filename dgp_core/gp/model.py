@@ -1,0 +1,374 @@
+"""The deep GP: start values, a sample path through its layers, and the bound."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from scipy.cluster.vq import kmeans2
+
+from dgp_core.gp.data import Scaled
+from dgp_core.gp.kernels import create_kernel
+from dgp_core.gp.layers import Factors, Layer, Normal, conditional, factorise, kl_from_prior
+from dgp_core.gp.likelihoods import LIKELIHOODS, Likelihood
+from dgp_core.gp.pytree import pytree
+
+MeanFunction = Literal["linear", "zero", "concatenate"]
+Precision = Literal["auto", "float32", "float64"]
+
+JITTER = 1e-6
+"""Added to Kzz's diagonal, times the kernel's variance."""
+
+MOST_JITTER = 1e-2
+"""Where Kzz still has no Cholesky factor with so much added, the step fails."""
+
+SKETCH = 10_000
+"""Rows that the start values are measured on, at the most."""
+
+DRAWN_ROWS = 128
+"""Rows whose random numbers come from one key."""
+
+MOST_BLOCKS = 1 << 24
+"""Blocks of DRAWN_ROWS rows that have keys of their own: two billion rows in a batch."""
+
+BLOCK = 20_000
+"""Rows that are propagated together: the B×M matrices of more would take too much memory."""
+
+
+def default_dtype():
+    """float64 on the CPU, float32 on an accelerator."""
+    return jnp.float64 if jax.default_backend() == "cpu" else jnp.float32
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a person chose; the data add the rest."""
+
+    layers: int = 2
+    """L: 1 is the sparse GP."""
+    inducing: int | tuple[int, ...] = 100
+    """M, for all layers or for each."""
+    widths: int | tuple[int, ...] | None = None
+    """Outputs of the inner layers, for all or for each; None is min(30, D)."""
+    kernels: str | tuple[str, ...] = "rbf"
+    """A kernel's written name, for all layers or for each: "rbf", "rbf*periodic + linear", …"""
+    mean_function: MeanFunction = "linear"
+    """Of the inner layers. "linear" keeps inputs apart; "zero" and "concatenate" are to teach."""
+    likelihood: str = "gaussian"
+    precision: Precision = "auto"
+    """"auto" is float64 on the CPU, float32 in the triangular form on an accelerator."""
+
+    def __post_init__(self):
+        def each(name, value, length):
+            values = value if isinstance(value, tuple) else (value,) * length
+            if len(values) != length:
+                raise ValueError(f"{name} has {len(values)} entries for {length} layers.")
+            return values
+
+        if self.layers < 1:
+            raise ValueError(f"A model needs at least 1 layer, not {self.layers}.")
+        if self.likelihood not in LIKELIHOODS:
+            raise ValueError(
+                f"There is no likelihood {self.likelihood!r}. Choose from {', '.join(LIKELIHOODS)}."
+            )
+        if self.mean_function not in ("linear", "zero", "concatenate"):
+            raise ValueError(
+                f"There is no mean function {self.mean_function!r}. "
+                "Choose linear, zero or concatenate."
+            )
+        if self.precision not in ("auto", "float32", "float64"):
+            raise ValueError(f"The precision is auto, float32 or float64, not {self.precision!r}.")
+        each("inducing", self.inducing, self.layers)
+        each("kernels", self.kernels, self.layers)
+        if min(self.inducing_counts) < 1:
+            raise ValueError("A layer needs at least 1 inducing point.")
+        if self.widths is not None:
+            if min(each("widths", self.widths, self.layers - 1), default=1) < 1:
+                raise ValueError("A layer needs at least 1 output.")
+
+    @property
+    def inducing_counts(self) -> tuple[int, ...]:
+        M = self.inducing
+        return M if isinstance(M, tuple) else (M,) * self.layers
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        names = self.kernels
+        return names if isinstance(names, tuple) else (names,) * self.layers
+
+    def inner_widths(self, n_inputs: int) -> tuple[int, ...]:
+        """Outputs of every layer but the last."""
+        widths = min(30, n_inputs) if self.widths is None else self.widths
+        return widths if isinstance(widths, tuple) else (widths,) * (self.layers - 1)
+
+    @property
+    def dtype(self):
+        return default_dtype() if self.precision == "auto" else jnp.dtype(self.precision)
+
+    def single_layer(self) -> "ModelSpec":
+        """The rival: one layer, with the last layer's kernel and as many inducing points."""
+        return replace(
+            self,
+            layers=1,
+            inducing=self.inducing_counts[-1],
+            widths=None,
+            kernels=self.kernel_names[-1],
+        )
+
+
+@pytree
+@dataclass(frozen=True)
+class DeepGP:
+    """f = f^L ∘ … ∘ f¹, every f^l a sparse GP, and a likelihood for what is seen of it."""
+
+    layers: tuple[Layer, ...]
+    likelihood: Likelihood
+    concatenate: bool = field(default=False, metadata=dict(static=True))
+    """Whether every layer after the first sees the inputs x beside the layer below."""
+
+
+@pytree
+@dataclass(frozen=True)
+class Bound:
+    """The evidence lower bound and its parts."""
+
+    fit: jax.Array
+    """Σ_i E_q[log p(y_i | f_i^L)], estimated from a minibatch and sample paths."""
+    kl: jax.Array
+    """KL[q(U^l) ‖ p(U^l)] of each layer (L,)."""
+
+    @property
+    def value(self) -> jax.Array:
+        return self.fit - self.kl.sum(-1)
+
+
+def create_model(
+    spec: ModelSpec,
+    X: np.ndarray | Scaled,
+    n_outputs: int = 1,
+    n_classes: int = 2,
+    seed: int = 0,
+) -> DeepGP:
+    """A model at the start values of the paper's experiments, Z from k-means on X (N, D).
+
+    `n_outputs` counts the columns of Y; `n_classes` matters to the multiclass likelihoods only.
+    """
+    dtype = spec.dtype
+    many = spec.likelihood in ("robust_max", "softmax")
+    likelihood = LIKELIHOODS[spec.likelihood].create(n_classes if many else n_outputs, dtype=dtype)
+    widths = (*spec.inner_widths(X.shape[1]), likelihood.n_latents)
+    concatenate = spec.mean_function == "concatenate" and spec.layers > 1
+
+    rng = np.random.default_rng(seed)
+    rows = np.asarray(X[rng.permutation(len(X))[:SKETCH]], np.float64)
+    starts = {M: _centres(rows, M, rng) for M in sorted(set(spec.inducing_counts))}
+    H, carried, layers = rows, dict(starts), []
+    for l, (M, name, P) in enumerate(
+        zip(spec.inducing_counts, spec.kernel_names, widths, strict=True)
+    ):
+        last = l == spec.layers - 1
+        W = _mean_weights(H, P)
+        linear = spec.mean_function == "linear" and not last
+        scale = 1.0 if last else np.sqrt(1e-5)
+        layers.append(
+            Layer(
+                kernel=create_kernel(name, H.shape[1], dtype=dtype),
+                inducing=jnp.asarray(carried[M], dtype),
+                q_mean=jnp.zeros((M, P), dtype),
+                q_factor=jnp.tile(jnp.asarray(scale * np.eye(M), dtype), (P, 1, 1)),
+                mean_weights=jnp.asarray(W, dtype) if linear else None,
+                log_noise=None if last else jnp.asarray(np.log(1e-5), dtype),
+            )
+        )
+        # Z goes on through the linear map whatever the mean function: with a mean of zero, all
+        # inducing inputs of the next layer would fall on one point.
+        H, carried = H @ W, {M: Z @ W for M, Z in carried.items()}
+        if concatenate:
+            H = np.concatenate([H, rows], 1)
+            carried = {M: np.concatenate([Z, starts[M]], 1) for M, Z in carried.items()}
+    return DeepGP(tuple(layers), likelihood, concatenate)
+
+
+def _centres(rows: np.ndarray, M: int, rng: np.random.Generator) -> np.ndarray:
+    """M k-means centres (M, D); where distinct rows are fewer, the rest lie close beside rows."""
+    distinct = np.unique(rows, axis=0)
+    if len(distinct) <= M:
+        beside = rng.choice(distinct, M - len(distinct))
+        return np.concatenate([distinct, beside + 0.1 * rng.standard_normal(beside.shape)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a cluster may end up empty; its centre stays
+        return kmeans2(rows, rng.choice(distinct, M, replace=False), minit="matrix")[0]
+
+
+def _mean_weights(H: np.ndarray, width: int) -> np.ndarray:
+    """W of an inner layer's mean function: identity, zero padding going up, PCA going down."""
+    D = H.shape[1]
+    if width >= D:
+        return np.eye(D, width)
+    _, _, V = np.linalg.svd(H, full_matrices=False)
+    if len(V) < width:
+        return np.eye(D, width)
+    return V[:width].T
+
+
+def factorise_all(model: DeepGP, jitter: jax.Array | float = JITTER) -> tuple[Factors, ...]:
+    """Every layer made ready for rows."""
+    return tuple(factorise(layer, jitter) for layer in model.layers)
+
+
+def propagate(
+    factors: tuple[Factors, ...],
+    X: jax.Array,
+    draws: Sequence[jax.Array],
+    concatenate: bool = False,
+) -> list[Normal]:
+    """One sample path through the layers: each layer's marginals given the sample below it.
+
+    f̂^l = μ(f̂^{l−1}) + ε ⊙ √Σ(f̂^{l−1}), ε ~ N(0, 1) for each row and output     (paper, eq. 15)
+    """
+    H, marginals = X, []
+    for l, factor in enumerate(factors):
+        q = conditional(factor, H)
+        marginals.append(q)
+        if l < len(factors) - 1:
+            H = q.mean + draws[l] * jnp.sqrt(q.variance)
+            if concatenate:
+                H = jnp.concatenate([H, X], 1)
+    return marginals
+
+
+def row_draws(
+    key: jax.Array, layer: int, n_rows: int, n_columns: int, dtype, first_block: int = 0
+) -> jax.Array:
+    """Standard normals (n_rows, n_columns), in each place the same however many there are.
+
+    Every DRAWN_ROWS rows have a key of their own, and their columns come one after another.
+    """
+    blocks = first_block + jnp.arange(-(-n_rows // DRAWN_ROWS))
+    keys = jax.vmap(partial(block_key, key, layer))(blocks)
+    draws = jax.vmap(lambda key: jax.random.normal(key, (n_columns, DRAWN_ROWS), dtype))(keys)
+    return jnp.swapaxes(draws, 1, 2).reshape(-1, n_columns)[:n_rows]
+
+
+def path_draws(
+    key: jax.Array, model: DeepGP, n_rows: int, n_samples: int = 1
+) -> tuple[jax.Array, ...]:
+    """ε of every inner layer (S·n_rows, P), and last what the likelihood draws, if anything."""
+    dtype = model.layers[0].q_mean.dtype
+    widths = [layer.q_mean.shape[1] for layer in model.layers[:-1]]
+
+    widths += [model.likelihood.n_draws] if model.likelihood.n_draws else []
+    keys = [jax.random.fold_in(key, s) for s in range(n_samples)]
+    samples = [
+        tuple(row_draws(key, l, n_rows, P, dtype) for l, P in enumerate(widths)) for key in keys
+    ]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *samples)
+
+
+def block_key(key: jax.Array, layer, block) -> jax.Array:
+    """The key of a layer's draws for a block of rows; one hash for both numbers."""
+    return jax.random.fold_in(key, layer * MOST_BLOCKS + block)
+
+
+def expected_log_likelihood(
+    factors: tuple[Factors, ...],
+    likelihood: Likelihood,
+    X: jax.Array,
+    Y: jax.Array,
+    weight: jax.Array,
+    draws: tuple[jax.Array, ...],
+    concatenate: bool = False,
+) -> jax.Array:
+    """Σ_i w_i E_q[log p(y_i | f_i^L)] over these rows, given one sample path a row."""
+
+    def block(parameters, rows):
+        factors, likelihood = parameters
+        X, Y, weight, draws = rows
+        q = propagate(factors, X, draws, concatenate)[-1]
+        last = draws[-1] if likelihood.n_draws else None
+        return likelihood.expected_log_density(q.mean, q.variance, Y, last) @ weight
+
+    n_blocks = -(-len(X) // BLOCK)
+    size = -(-len(X) // n_blocks)
+    padding = n_blocks * size - len(X)
+
+    def blocks(a):
+        a = jnp.concatenate([a, jnp.broadcast_to(a[:1], (padding, *a.shape[1:]))]) if padding else a
+        return a.reshape(n_blocks, size, *a.shape[1:])
+
+    real = jnp.arange(n_blocks * size).reshape(n_blocks, size) < len(X)
+    X, Y, weight, draws = jax.tree.map(blocks, (X, Y, weight, draws))
+    rows = (X, Y, weight * real if padding else weight, draws)
+    return _sum_over_blocks(block, (factors, likelihood), rows)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _sum_over_blocks(block, parameters, rows):
+    """Σ_b block(parameters, rows_b); the gradient is summed in the same pass, while b is in cache.
+
+    The sum is a number, so its gradient is known up to a factor before anybody asks for it. Rows
+    are data: they get no gradient.
+    """
+    first = jax.tree.map(lambda a: a[0], rows)
+    if len(jax.tree.leaves(rows)[0]) == 1:
+        return block(parameters, first)
+    total, _ = lax.scan(lambda t, b: (t + block(parameters, b), None), 0 * first[2][0], rows)
+    return total
+
+
+def _sum_over_blocks_forward(block, parameters, rows):
+    value_and_grad = jax.value_and_grad(block)
+    if len(jax.tree.leaves(rows)[0]) == 1:
+        return value_and_grad(parameters, jax.tree.map(lambda a: a[0], rows))
+
+    def add(total, rows):
+        return jax.tree.map(jnp.add, total, value_and_grad(parameters, rows)), None
+
+    first = jax.eval_shape(value_and_grad, parameters, jax.tree.map(lambda a: a[0], rows))
+    zero = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), first)
+    return lax.scan(add, zero, rows)[0]
+
+
+def _sum_over_blocks_backward(block, gradient, cotangent):
+    return jax.tree.map(lambda g: cotangent * g, gradient), None
+
+
+_sum_over_blocks.defvjp(_sum_over_blocks_forward, _sum_over_blocks_backward)
+
+
+def bound(
+    model: DeepGP,
+    X: jax.Array,
+    Y: jax.Array,
+    key: jax.Array,
+    n_data: int | jax.Array,
+    n_samples: int = 1,
+    jitter: jax.Array | float = JITTER,
+) -> Bound:
+    """The evidence lower bound from a minibatch of n_data rows and n sample paths a row.
+
+    ℒ = N/B Σ_i E_q[log p(y_i | f_i^L)] − Σ_l KL[q(U^l) ‖ p(U^l)]                  (paper, eq. 17)
+    """
+    factors = factorise_all(model, jitter)
+    fit = scaled_fit(factors, model, X, Y, jnp.ones(len(X), X.dtype), key, n_data, n_samples)
+    return Bound(fit, jnp.stack([kl_from_prior(layer) for layer in model.layers]))
+
+
+def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int = 1) -> jax.Array:
+    """N/(B S) Σ_i Σ_s E[log p(y_i | f_i^L)]: the bound's first term; samples are more rows.
+
+    Rows of weight 0 are padding; B counts the others.
+    """
+    draws = path_draws(key, model, len(X), n_samples)
+    if n_samples > 1:
+        X, Y = jnp.tile(X, (n_samples, 1)), jnp.tile(Y, (n_samples, 1))
+        weight = jnp.tile(weight, n_samples)
+    total = expected_log_likelihood(
+        factors, model.likelihood, X, Y, weight, draws, model.concatenate
+    )
+    return total * (n_data / jnp.sum(weight))

@@ -1,0 +1,479 @@
+"""A moment of a run on three inputs or more: what a table can show of both models.
+
+In the user's units; what lies between layers has none, and stays as the model has it. Rows are
+those that the models were trained on, MOST_ROWS of them at the most.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import special
+
+from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.gp.kernels import Kernel, Linear, Product, Stationary, Sum
+from dgp_core.gp.layers import Normal
+from dgp_core.gp.likelihoods import Bernoulli, Poisson, RobustMax, Softmax
+from dgp_core.gp.model import SKETCH, Bound, DeepGP
+from dgp_core.live.views.evaluate import Evaluated, departure, evaluated
+from dgp_core.live.views.paths import (
+    Judged,
+    Sheet,
+    cdf,
+    class_names,
+    even_normals,
+    layer_title,
+    mixture_probabilities,
+    noise_variances,
+    noisy,
+    padded,
+    parts,
+    quantiles,
+    readable,
+    readable_mean,
+    shown_rows,
+)
+
+if TYPE_CHECKING:
+    from dgp_core.live.run import Run, Snapshot
+
+PATHS, FEW_PATHS = 20, 8
+"""Components of a deep model's mixture; few where a layer is wider than WIDE."""
+
+WIDE = 10
+"""Each output of each layer costs a product of its own at every row of every path."""
+
+MOST_RELEVANT = 20
+"""Inputs whose relevance is shown."""
+
+CURVES = 6
+"""Inputs that have a response curve."""
+
+CURVE_POINTS = 32
+"""Along a response curve."""
+
+BAND = (0.025, 0.975)
+"""Quantiles: an interval of 95 %."""
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Central intervals whose coverage is counted."""
+
+BINS = 10
+"""Of a reliability diagram."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """How sharply each model's first layer depends on its inputs, the sharpest first.
+
+    1/ℓ for an input of deviation one (a linear kernel's σ); of a kernel with several parts, the
+    largest.
+    """
+
+    names: tuple[str, ...]
+    deep: np.ndarray
+    """(K,)."""
+    rival: np.ndarray
+    n_inputs: int
+    """How many there are in all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """What both models predict where one input varies and the others stay at their medians."""
+
+    name: str
+    x: np.ndarray
+    """From the input's first to its 99th hundredth (G,)."""
+    deep: np.ndarray
+    """The mean of y, the rate, or a class's probability (G,)."""
+    deep_band: np.ndarray | None
+    """The middle 95 % of new points, or of the rate or probability (2, G); none of several
+    classes."""
+    rival: np.ndarray
+    rival_band: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How often something happened, where it was predicted with about the same probability."""
+
+    predicted: np.ndarray
+    """The mean probability in each bin that has rows (K,)."""
+    observed: np.ndarray
+    """The share of them where it happened (K,)."""
+    low: np.ndarray
+    """Wilson's interval of 95 % for that share (K,)."""
+    high: np.ndarray
+    counts: np.ndarray
+    """Rows in the bin (K,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class TablePanel(Judged):
+    """What one model says about R rows of its data."""
+
+    predicted: np.ndarray
+    """The mean of y or the rate; the probability of the second class, of several the likeliest
+    one's (R,)."""
+    band: np.ndarray | None
+    """The middle 95 % of new points (2, R); none of classes."""
+    pit: np.ndarray | None
+    """Where in its prediction each y lies: its cdf, even between 0 and 1 if honest (R,)."""
+    covered: np.ndarray | None
+    """How often y lay inside the central interval of each share (K,)."""
+    probabilities: np.ndarray | None
+    """Of each class (R, C)."""
+    confusion: np.ndarray | None
+    """Rows of class i whose likeliest class is j (C, C)."""
+    reliability: Reliability | None
+    """Of the second class's probability, or of several classes the likeliest one's."""
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenPanel:
+    """The rows as they leave one layer, where every layer passes on its mean.
+
+    Two dimensions as they are, more by their first two principal components, a single one above
+    the first principal component of the inputs.
+    """
+
+    points: np.ndarray
+    """(R, 2)."""
+    names: tuple[str, str]
+    """What the axes mean."""
+    width: int
+    """Dimensions in all."""
+    departure: float
+    """How far the layer is from its mean function, 0 to 1; a mean of zero gives 1."""
+    kl: float
+    """At the last step before this moment; NaN before the first."""
+    title: str
+
+
+@dataclass(frozen=True, eq=False)
+class ViewMany:
+    """A moment of a run on many inputs, in the user's units."""
+
+    step: int
+    y_name: str
+    value_name: str
+    """What a response curve's height is, in words."""
+    classes: tuple[str, ...]
+    rows: np.ndarray
+    """Which rows of the training data are shown (R,)."""
+    n_rows: int
+    """How many there are."""
+    observed: np.ndarray
+    """y of the rows shown; a class is its code (R,)."""
+    shares: np.ndarray
+    """Of the central intervals that TablePanel.covered counts (K,)."""
+    relevance: Relevance
+    responses: tuple[Response, ...]
+    """Of the inputs most relevant to the deep model."""
+    deep: TablePanel
+    rival: TablePanel
+    layers: tuple[HiddenPanel, ...]
+    """Of the deep model, from the first."""
+
+
+def view_many(run: "Run", snapshot: "Snapshot") -> ViewMany:
+    """A moment of a run on any number of inputs; each is computed once and shared."""
+    if not len(run.dataset):
+        raise ValueError("This view needs rows.")
+    return run.gallery.get((snapshot.serial, "many"), lambda: _view_many(run, snapshot))
+
+
+def relevance(kernel: Kernel) -> np.ndarray:
+    """How sharply a kernel depends on each input (D,): 1/ℓ, or σ of a linear one."""
+    if isinstance(kernel, Sum | Product):
+        return np.max([relevance(part) for part in kernel.parts], 0)
+    if isinstance(kernel, Linear):
+        return np.exp(0.5 * np.asarray(kernel.log_variances, np.float64))
+    assert isinstance(kernel, Stationary)
+    return np.exp(-np.asarray(kernel.log_lengthscales, np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fixed:
+    """What is the same at every moment of a run."""
+
+    names: tuple[str, ...]
+    """Of the inputs kept."""
+    rows: np.ndarray
+    X: np.ndarray
+    """The rows shown, in standard units (R, D)."""
+    y: np.ndarray
+    """Their outputs in standard units (R,)."""
+    medians: np.ndarray
+    """(D,)."""
+    low: np.ndarray
+    """The first hundredth of each input (D,)."""
+    high: np.ndarray
+    first_component: np.ndarray
+    """Of the rows shown, in standard units (R,)."""
+    common_class: int
+    """The code of the class that most rows have."""
+
+    @classmethod
+    def of(cls, data: Dataset, scaler: Scaler) -> "_Fixed":
+        rng = np.random.default_rng(0)
+        n = len(data)
+        sketch = np.arange(n) if n <= SKETCH else rng.choice(n, SKETCH, replace=False)
+        S = scaler.inputs(data.X[sketch])
+        low, high = np.quantile(S, (0.01, 0.99), axis=0)
+        apart = high > low
+        rows = shown_rows(n)
+        X = scaler.inputs(data.X[rows])
+        _, _, V = np.linalg.svd(X - X.mean(0), full_matrices=False)
+        codes = np.bincount(np.maximum(data.Y[sketch, 0], 0).astype(int)) if data.classes else [1]
+        return cls(
+            names=tuple(np.array(data.input_names, object)[scaler.kept]),
+            rows=rows,
+            X=X,
+            y=scaler.outputs(data.Y[rows])[:, 0],
+            medians=np.median(S, 0),
+            low=np.where(apart, low, low - 1.0),
+            high=np.where(apart, high, high + 1.0),
+            first_component=(X - X.mean(0)) @ V[0] * np.sign(V[0][np.abs(V[0]).argmax()]),
+            common_class=int(np.argmax(codes)),
+        )
+
+
+def _view_many(run: "Run", snapshot: "Snapshot") -> ViewMany:
+    data, scaler = run.dataset, run.scaler
+    fixed = run.gallery.get("fixed", lambda: _Fixed.of(data, scaler))
+    classes = class_names(run)
+    sharp = [relevance(model.layers[0].kernel) for model in (snapshot.deep, snapshot.rival)]
+    order = np.argsort(-sharp[0], kind="stable")
+    top = order[:MOST_RELEVANT]
+    curves = order[:CURVES]
+
+    X = np.repeat(fixed.medians[None], len(curves) * CURVE_POINTS, 0)
+    for k, d in enumerate(curves):
+        part = slice(k * CURVE_POINTS, (k + 1) * CURVE_POINTS)
+        X[part, d] = np.linspace(fixed.low[d], fixed.high[d], CURVE_POINTS)
+    numbers = _numbers(evaluated(run, snapshot), X, fixed)
+    deep = _panel(snapshot.deep, numbers, fixed, data, scaler, snapshot.deep_bound)
+    rival, single = deep, numbers
+    if len(snapshot.deep.layers) > 1:
+        single = _numbers(evaluated(run, snapshot, "rival"), X, fixed)
+        rival = _panel(snapshot.rival, single, fixed, data, scaler, snapshot.rival_bound)
+    kl = np.asarray(snapshot.deep_bound.kl, np.float64)
+    which = 1 if len(classes) == 2 else fixed.common_class
+    both = [
+        _curves(model, part, scaler, which)
+        for model, part in ((snapshot.deep, numbers), (snapshot.rival, single))
+    ]
+    units = scaler.inputs_back(X)[:, scaler.kept]
+    return ViewMany(
+        step=snapshot.step,
+        y_name=data.output_names[0],
+        value_name=_words(snapshot.deep, data.output_names[0], classes, which),
+        classes=classes,
+        rows=fixed.rows,
+        n_rows=len(data),
+        observed=data.Y[fixed.rows, 0],
+        shares=np.array(SHARES),
+        relevance=Relevance(
+            tuple(fixed.names[d] for d in top), sharp[0][top], sharp[1][top], len(order)
+        ),
+        responses=tuple(
+            _response(fixed.names[d], units[:, d], both, k) for k, d in enumerate(curves)
+        ),
+        deep=deep,
+        rival=rival,
+        layers=_hidden(snapshot.deep, numbers, fixed, data, scaler, kl),
+    )
+
+
+def _words(model: DeepGP, y_name: str, classes: tuple[str, ...], which: int) -> str:
+    if classes:
+        return f"probability of {classes[which]}"
+    return f"expected {y_name}" if isinstance(model.likelihood, Poisson) else y_name
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Everything that the pictures of one model need, in its own units: rows first, then curves."""
+
+    latent: Any
+    """q(f) on each path, first output (S, G); None of classes with a latent each."""
+    levels: Any
+    """Quantiles of f, noise included (2, G)."""
+    pit: Any
+    """(R,), noise included."""
+    probabilities: Any
+    """Of classes with a latent each (G, C)."""
+    hidden: Any
+    """The rows as they leave each layer, (R, P) a layer."""
+    departures: Any
+
+
+@jax.jit
+def _along_y(means: jax.Array, deviations: jax.Array, y: jax.Array):
+    """A band's quantiles at every row (2, G), and where y lies at those that have one (R,)."""
+    z = (y[None] - means[:, : len(y)]) / deviations[:, : len(y)]
+    return quantiles(means, deviations, BAND, 24), jnp.mean(cdf(z), 0)
+
+
+def _numbers(model: Evaluated, curves: np.ndarray, fixed: _Fixed) -> _Numbers:
+    """Everything of a model that its pictures need."""
+    likelihood, R = model.model.likelihood, len(fixed.X)
+    n_paths = FEW_PATHS if max(model.widths, default=1) > WIDE else PATHS
+    X, y = padded(fixed.X), padded(fixed.y)
+    kept = np.r_[:R, len(X) : len(X) + len(curves)]
+    q = model.components(np.concatenate([X, curves]), even_normals(n_paths, model.widths))
+    latent = levels = pit = probabilities = None
+    if isinstance(likelihood, RobustMax | Softmax):
+        probabilities = np.asarray(mixture_probabilities(likelihood, q), np.float64)[kept]
+    else:
+        latent = Normal(*(np.asarray(a)[:, kept, 0] for a in q))  # pyright: ignore
+        along = _along_y(*noisy(q, noise_variances(model.model, n_paths)), y)
+        levels, pit = np.asarray(along[0])[:, kept], np.asarray(along[1])[:R]
+    hidden, departures = [], []
+    for l, (H, q) in enumerate(model.mean_path(fixed.X)):
+        mean, w = np.asarray(q.mean), model.mean_function(l, H)
+        hidden.append(mean)
+        departures.append(departure(mean if w is None else mean - w, w))
+    return _Numbers(latent, levels, pit, probabilities, hidden, departures)
+
+
+def _class_probabilities(model: DeepGP, numbers: _Numbers) -> np.ndarray | None:
+    """(G, C), or None where y is a measurement or a count."""
+    if isinstance(model.likelihood, Bernoulli):
+        m, v = numbers.latent
+        p = special.ndtr(m / np.sqrt(1.0 + v)).mean(0)
+        return np.stack([1 - p, p], 1)
+    return numbers.probabilities
+
+
+def _panel(
+    model: DeepGP,
+    numbers: _Numbers,
+    fixed: _Fixed,
+    data: Dataset,
+    scaler: Scaler,
+    bound: Bound,
+) -> TablePanel:
+    R = len(fixed.rows)
+    y = data.Y[fixed.rows, 0]
+    probabilities = _class_probabilities(model, numbers)
+    if probabilities is not None:
+        p, codes = probabilities[:R], y.astype(int)
+        C = p.shape[1]
+        best = p.argmax(1)
+        predicted = p[:, 1] if C == 2 else p.max(1)
+        happened = codes == 1 if C == 2 else codes == best
+        return TablePanel(
+            predicted=predicted,
+            band=None,
+            pit=None,
+            covered=None,
+            probabilities=p,
+            confusion=np.bincount(codes * C + best, minlength=C * C).reshape(C, C),
+            reliability=_reliability(predicted, happened),
+            **parts(bound),
+        )
+    m, v = (a[:, :R] for a in numbers.latent)
+    if isinstance(model.likelihood, Poisson):
+        band, pit = _counts(m, v, y)
+    else:
+        band, pit = readable(model, scaler, numbers.levels[:, :R]), numbers.pit
+    return TablePanel(
+        predicted=readable_mean(model, scaler, m, v),
+        band=band,
+        pit=pit,
+        covered=(np.abs(2 * pit - 1)[None] <= np.array(SHARES)[:, None]).mean(1),
+        probabilities=None,
+        confusion=None,
+        reliability=None,
+        **parts(bound),
+    )
+
+
+def _counts(m: np.ndarray, v: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The middle 95 % of new counts (2, R), and where y lies in its prediction (R,).
+
+    Over rates e^f at even quantiles of f on each path. A count's place is drawn evenly between the
+    cdf below it and at it, so that it is even if honest (Czado et al. 2009).
+    """
+    S, R = m.shape
+    each = -(-160 // S)
+    eps = even_normals(S * each, (1,))[0].reshape(each, S, 1)
+    rates = np.exp(np.minimum(m + np.sqrt(v) * eps, 40.0))
+    rates = rates.reshape(-1, R)
+    rng = np.random.default_rng(3)
+    band = np.quantile(rng.poisson(rates), BAND, axis=0)
+    at = special.gammaincc(y + 1, rates).mean(0)
+    below = np.where(y > 0, special.gammaincc(np.maximum(y, 1), rates).mean(0), 0.0)
+    return band, below + rng.uniform(size=R) * (at - below)
+
+
+def _reliability(predicted: np.ndarray, happened: np.ndarray) -> Reliability:
+    """Rows in bins of equal width of what was predicted."""
+    bins = np.minimum((predicted * BINS).astype(int), BINS - 1)
+    counts = np.bincount(bins, minlength=BINS)
+    some = counts > 0
+    n = counts[some]
+    p = np.bincount(bins, predicted, BINS)[some] / n
+    k = np.bincount(bins, happened, BINS)[some] / n
+    z2 = special.ndtri(BAND[1]) ** 2
+    middle = (k + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (k * (1 - k) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    return Reliability(p, k, middle - half, middle + half, n)
+
+
+def _curves(model: DeepGP, numbers: _Numbers, scaler: Scaler, which: int):
+    """Every response curve on end, and its band."""
+    R = len(numbers.hidden[0])
+    if numbers.probabilities is not None:
+        return numbers.probabilities[R:, which], None
+    latent = (a[:, R:] for a in numbers.latent)
+    return readable_mean(model, scaler, *latent), readable(model, scaler, numbers.levels[:, R:])
+
+
+def _response(name: str, x: np.ndarray, both, k: int) -> Response:
+    part = slice(k * CURVE_POINTS, (k + 1) * CURVE_POINTS)
+    (deep, deep_band), (rival, rival_band) = both
+    return Response(
+        name=name,
+        x=x[part],
+        deep=deep[part],
+        deep_band=None if deep_band is None else deep_band[:, part],
+        rival=rival[part],
+        rival_band=None if rival_band is None else rival_band[:, part],
+    )
+
+
+def _hidden(
+    model: DeepGP,
+    numbers: _Numbers,
+    fixed: _Fixed,
+    data: Dataset,
+    scaler: Scaler,
+    kl: np.ndarray,
+) -> tuple[HiddenPanel, ...]:
+    L, panels = len(model.layers), []
+    linked = isinstance(model.likelihood, Bernoulli | Poisson | RobustMax | Softmax)
+    for l, F in enumerate(numbers.hidden):
+        words = "what leaves"
+        if l == L - 1:
+            words = (
+                f"f, of which {data.output_names[0]} follows" if linked else data.output_names[0]
+            )
+            F = F if linked else F * scaler.y_scale + scaler.y_mean
+        sheet = Sheet.of(F, words, "first principal component of the inputs")
+        panels.append(
+            HiddenPanel(
+                points=sheet.place(F, fixed.first_component),
+                names=sheet.names,
+                width=F.shape[1],
+                departure=float(numbers.departures[l]),
+                kl=float(kl[l]),
+                title=layer_title(l, L),
+            )
+        )
+    return tuple(panels)

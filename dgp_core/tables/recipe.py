@@ -1,0 +1,418 @@
+"""How columns of a file become numbers, written down so that a second file becomes the same."""
+
+import difflib
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from dgp_core.gp.data import Dataset, Task
+from dgp_core.tables.parsing import (
+    Cells,
+    as_booleans,
+    as_codes,
+    as_dates,
+    as_numbers,
+    known_words,
+)
+from dgp_core.tables.plain import visible
+from dgp_core.tables.reading import TableError
+
+if TYPE_CHECKING:
+    from dgp_core.tables.table import Table
+
+Missing = Literal["drop", "fill"]
+Transform = Literal["none", "log"]
+CLASS_LIMIT = 100
+UNITS = {"days": 86_400e6, "hours": 3_600e6, "seconds": 1e6}
+"""Microseconds in each unit that a date may be counted in."""
+
+
+def some(words, limit: int = 5) -> str:
+    """The first few of many words, as a reader would list them."""
+    words = list(words)
+    listed = ", ".join(f"“{visible(word)}”" for word in words[:limit])
+    return listed + (f" and {len(words) - limit:,} more" if len(words) > limit else "")
+
+
+@dataclass(frozen=True)
+class ColumnRecipe:
+    """How one column becomes numbers."""
+
+    column: str
+    kind: Literal["number", "date", "category", "boolean"]
+    levels: tuple[str, ...] = ()
+    """The categories, in the order of their columns or codes."""
+    origin: str = ""
+    """The date that counts as zero."""
+    unit: str = ""
+    """What a date is counted in since its origin."""
+    day_first: bool | None = None
+    """Whether 1/2/2024 is 1 February."""
+    median: float = 0.0
+    """What stands for a missing number where missing cells are filled."""
+    indicator: bool = False
+    """Whether a further column says where the cell was missing."""
+
+    @classmethod
+    def fit(cls, name: str, kind: str, cells: Cells, day_first: bool | None, comma: bool):
+        """The recipe that a column's own cells ask for."""
+        if kind == "category":
+            return cls(name, "category", levels=tuple(known_words(cells)))
+        origin, unit, moments = "", "", None
+        if kind == "date":
+            moments = as_dates(cells, day_first)
+            known = moments[~np.isnat(moments)]
+            if not known.size:
+                raise TableError(f"Column “{visible(name)}” holds no date: choose another kind.")
+            span = (known.max() - known.min()) / np.timedelta64(1, "h")
+            unit = "days" if span > 72 else "hours" if span > 3 else "seconds"
+            start = known.min().astype("M8[D]" if unit != "seconds" else "M8[s]")
+            origin = str(start)
+        bare = cls(name, kind, origin=origin, unit=unit, day_first=day_first)  # type: ignore[arg-type]
+        x = bare.codes(cells, comma) if moments is None else bare.since_origin(moments)
+        known = x[~np.isnan(x)]
+        median = float(np.median(known)) if known.size else 0.0
+        return cls(name, bare.kind, (), origin, unit, day_first, median)
+
+    def codes(self, cells: Cells, decimal_comma: bool) -> np.ndarray:
+        """One number for each cell: its value, or its level's place; NaN where it is missing."""
+        unknown: dict[str, int] = {}
+        if self.kind == "category":
+            x, unknown = as_codes(cells, self.levels)
+            knows = some(self.levels, 20)
+        elif self.kind == "boolean":
+            x, unknown = as_booleans(cells)
+            knows = "yes and no, true and false, 1 and 0"
+        elif self.kind == "date":
+            return self.since_origin(as_dates(cells, self.day_first))
+        else:
+            return as_numbers(cells, decimal_comma)
+        if unknown:
+            raise TableError(
+                f"Column “{visible(self.column)}” holds {some(unknown)} in "
+                f"{sum(unknown.values()):,} cells, which the model never saw: it knows {knows}. "
+                "Change or remove those rows, or train again on data that has them."
+            )
+        return x
+
+    def since_origin(self, moments: np.ndarray) -> np.ndarray:
+        """Dates as numbers of units since the origin, NaN where they are missing."""
+        since = moments - np.datetime64(self.origin, "us")
+        x = np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "us"))
+        return x / UNITS[self.unit]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the numbers that this column becomes."""
+        if self.kind == "date":
+            names = [f"{self.column} ({self.unit} since {self.origin})"]
+        elif self.kind == "category":
+            # Of two levels one says it all.
+            shown = self.levels[1:] if len(self.levels) == 2 else self.levels
+            names = [f"{self.column} = {level}" for level in shown]
+        else:
+            names = [self.column]
+        return (*names, f"{self.column} is missing") if self.indicator else tuple(names)
+
+    def inputs(self, x: np.ndarray, fill: bool) -> np.ndarray:
+        """A column's codes (N,) as inputs (N, k); NaN where a cell is missing and not filled."""
+        absent = np.isnan(x)
+        if self.kind == "category":
+            first = 1 if len(self.levels) == 2 else 0
+            X = (x[:, None] == np.arange(first, len(self.levels))).astype(float)
+            if not (fill and self.indicator):
+                X[absent] = np.nan
+        else:
+            X = np.where(absent, self.median, x)[:, None] if fill else x[:, None]
+        return np.hstack([X, absent[:, None]]) if self.indicator else X
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a file becomes inputs and outputs; it goes into the model's file."""
+
+    inputs_from: tuple[ColumnRecipe, ...]
+    targets: tuple[ColumnRecipe, ...]
+    task: Task
+    transforms: tuple[Transform, ...]
+    """What was done to each target."""
+    missing: Missing
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """A distinct name for each column of X."""
+        names: list[str] = []
+        for name in (name for column in self.inputs_from for name in column.names):
+            again, k = name, 2
+            while again in names:
+                again, k = f"{name} ({k})", k + 1
+            names.append(again)
+        return tuple(names)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """A name for each column of Y, in the units that it has there."""
+        return tuple(
+            f"log {name}" if transform == "log" else name
+            for target, transform in zip(self.targets, self.transforms, strict=True)
+            for name in ((target.column,) if target.kind == "category" else target.names)
+        )
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels of a classification task, in the order of their codes."""
+        return self.targets[0].levels if self.task in ("binary", "multiclass") else ()
+
+    def inputs(self, table: "Table") -> np.ndarray:
+        """The inputs (N, D) of a second file, made as those of the first.
+
+        Columns are found by name, in any order; others are passed over. A missing cell takes the
+        first file's median if that file's were filled, else it is an error.
+        """
+        X = self._inputs(table)
+        for column, x in zip(self.inputs_from, self._blocks(X), strict=True):
+            rows = np.flatnonzero(np.isnan(x).any(1)) + 1
+            if rows.size:
+                few = ", ".join(f"{r:,}" for r in rows[:3]) + (", …" if rows.size > 3 else "")
+                raise TableError(
+                    f"Column “{visible(column.column)}” has no usable value in {rows.size:,} rows "
+                    f"(row {few}). Complete or remove these rows"
+                    + ("." if self.missing == "fill" else ", or train with missing cells filled.")
+                )
+        return X
+
+    def outputs(self, table: "Table") -> np.ndarray:
+        """The outputs (N, P) of a file, in the units of training; NaN where they are missing."""
+        self._find(table, self.targets)
+        Y = np.empty((table.rows, len(self.targets)))
+        for p, (target, transform) in enumerate(zip(self.targets, self.transforms, strict=True)):
+            y = target.codes(table.cells[target.column], table.decimal_comma)
+            title = visible(target.column)
+            if transform == "log":
+                if (low := np.nanmin(y, initial=np.inf)) <= 0:
+                    raise TableError(
+                        f"“{title}” goes down to {low:g}, and only positive numbers have a "
+                        "logarithm: choose the transform none."
+                    )
+                y = np.log(y)
+            if self.task == "counts" and (np.any(y < 0) or np.any(y[~np.isnan(y)] % 1)):
+                raise TableError(
+                    f"“{title}” is no count: counts are whole numbers from 0 on. Choose regression."
+                )
+            Y[:, p] = y
+        return Y
+
+    def complete(self, table: "Table") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inputs and outputs of the rows of a file that have all of them, and which rows these are.
+
+        Missing inputs are filled where the first file's were.
+        """
+        X, Y = self._inputs(table), self.outputs(table)
+        keep = np.flatnonzero(~(np.isnan(X).any(1) | np.isnan(Y).any(1)))
+        return (X, Y, keep) if len(keep) == len(X) else (X[keep], Y[keep], keep)
+
+    def outputs_back(self, Y: np.ndarray) -> np.ndarray:
+        """Outputs (…, P) from the units of training to those of the file."""
+        log = np.array([transform == "log" for transform in self.transforms])
+        return np.where(log, np.exp(np.where(log, Y, 0.0)), Y)
+
+    def _blocks(self, X: np.ndarray) -> list[np.ndarray]:
+        """X parted into what each column gave."""
+        ends = np.cumsum([len(column.names) for column in self.inputs_from])
+        return np.split(X, ends[:-1], axis=1)
+
+    def _find(self, table: "Table", columns: tuple[ColumnRecipe, ...]) -> None:
+        absent = [c.column for c in columns if c.column not in table.cells]
+        if not absent:
+            return
+        near = {name: difflib.get_close_matches(name, table.cells, 1, 0.75) for name in absent[:5]}
+        hint = "; ".join(
+            f"is “{visible(n[0])}” meant for “{visible(a)}”?" for a, n in near.items() if n
+        )
+        raise TableError(
+            f"This file lacks {some(absent)}, which the model needs; it has {some(table.cells)}. "
+            f"Add or rename the columns{': ' + hint if hint else '.'}"
+        )
+
+    def _inputs(self, table: "Table") -> np.ndarray:
+        """The inputs (N, D), NaN where a cell is missing and not filled."""
+        self._find(table, self.inputs_from)
+        X = np.empty((table.rows, sum(len(column.names) for column in self.inputs_from)))
+        for column, block in zip(self.inputs_from, self._blocks(X), strict=True):
+            codes = column.codes(table.cells[column.column], table.decimal_comma)
+            block[:] = column.inputs(codes, self.missing == "fill")
+        return X
+
+    def to_json(self) -> str:
+        """The recipe as JSON text."""
+        return json.dumps(asdict(self), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Recipe":
+        """The recipe that `to_json` wrote."""
+        try:
+            fields = json.loads(text)
+            for part in ("inputs_from", "targets"):
+                fields[part] = tuple(
+                    ColumnRecipe(**{**column, "levels": tuple(column["levels"])})
+                    for column in fields[part]
+                )
+            fields["transforms"] = tuple(fields["transforms"])
+            recipe = cls(**fields)
+            ok = (
+                recipe.task in get_args(Task)
+                and recipe.missing in get_args(Missing)
+                and set(recipe.transforms) <= set(get_args(Transform))
+                and len(recipe.targets) == len(recipe.transforms) > 0
+                and all(c.kind != "date" or c.unit in UNITS for c in recipe.inputs_from)
+            )
+        except (TypeError, KeyError, ValueError, AttributeError):
+            ok = False
+        if not ok:
+            raise TableError("This text is no recipe of a table: save the model again.")
+        return recipe
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A file made ready to learn from."""
+
+    dataset: Dataset
+    recipe: Recipe
+    rows: np.ndarray
+    """Which rows of the file are in the set, to take a column that the split goes by."""
+    report: tuple[str, ...]
+    """Rows and columns in and out, and why."""
+
+
+def prepare(
+    table: "Table",
+    targets: tuple[str, ...],
+    task: Task,
+    missing: Missing,
+    transforms: tuple[Transform, ...],
+    story: str,
+) -> Prepared:
+    """The data set of a table as its columns are decided, and the recipe that made it."""
+    if task not in get_args(Task) or missing not in get_args(Missing):
+        raise TableError(f"Choose a task of {get_args(Task)} and missing of {get_args(Missing)}.")
+    if not set(transforms) <= set(get_args(Transform)) or len(transforms) != len(targets):
+        raise TableError(f"Choose a transform of {get_args(Transform)} for each target.")
+    report = []
+    goals = tuple(_target(table, name, task) for name in targets)
+    if task in ("binary", "multiclass") and len(targets) > 1:
+        raise TableError("Classes can be learnt for one target at a time: choose one.")
+    if task != "regression" and "log" in transforms:
+        raise TableError(
+            f"A logarithm goes with regression, not with {task}: choose the transform none."
+        )
+
+    sources = []
+    for column in table.columns:
+        cells = table.cells[column.name]
+        if column.kind == "dropped" or column.name in targets:
+            continue
+        twin = [t for t in targets if same_cells(cells, table.cells[t])]
+        if twin:
+            report.append(f"“{visible(column.name)}” is left out: it repeats the target.")
+            continue
+        made = ColumnRecipe.fit(
+            column.name, column.kind, cells, column.day_first, table.decimal_comma
+        )
+        indicator = missing == "fill" and column.missing > 0
+        sources.append(ColumnRecipe(**{**made.__dict__, "indicator": indicator}))
+    if not sources:
+        raise TableError(
+            "No column is left to learn from: bring a file with more columns, or decide that one "
+            "of the dropped columns is a number or a category."
+        )
+    recipe = Recipe(tuple(sources), goals, task, transforms, missing)
+
+    Y = recipe.outputs(table)
+    X = recipe._inputs(table)
+    no_target, no_input = np.isnan(Y).any(1), np.isnan(X).any(1)
+    keep = np.flatnonzero(~(no_target | no_input))
+    report.insert(
+        0, _rows_line(table, len(keep), int(no_target.sum()), int((no_input & ~no_target).sum()))
+    )
+    if len(keep) < 2:
+        way = " Fill missing cells instead of dropping their rows." if missing == "drop" else ""
+        raise TableError(f"Too few rows are left to learn from. {report[0]}{way}")
+    if missing == "fill":
+        filled = [c for c in table.columns if c.missing and c.name in {s.column for s in sources}]
+        if filled:
+            report.append(
+                f"Missing cells of {some(c.name for c in filled)} were filled (with the median, or "
+                "no category) and marked in a column of their own."
+            )
+    dropped = [c for c in table.columns if c.kind == "dropped" and c.name not in targets]
+    report.append(
+        f"{len(table.columns):,} columns in: {len(sources):,} became {len(recipe.input_names):,} "
+        f"inputs, {len(goals)} target{'s' if len(goals) > 1 else ''}, {len(dropped):,} dropped."
+    )
+    report += [f"“{visible(c.name)}” is dropped: {c.reason}" for c in dropped]
+    for target, transform in zip(targets, transforms, strict=True):
+        if transform == "log":
+            report.append(f"The model learns the logarithm of “{visible(target)}”.")
+    dataset = Dataset(
+        table.name,
+        X[keep] if len(keep) < len(X) else X,
+        Y[keep],
+        recipe.input_names,
+        recipe.output_names,
+        task,
+        story,
+        recipe.classes,
+    )
+    return Prepared(dataset, recipe, keep, tuple(report))
+
+
+def _target(table: "Table", name: str, task: Task) -> ColumnRecipe:
+    """How a target becomes numbers: classes as codes, everything else by its value."""
+    column, cells, title = table[name], table.cells[name], visible(name)
+    if task in ("binary", "multiclass"):
+        levels = known_words(cells)
+        if len(levels) < 2 or len(levels) > CLASS_LIMIT or (task == "binary" and len(levels) > 2):
+            wanted = "two" if task == "binary" else f"2 to {CLASS_LIMIT}"
+            raise TableError(
+                f"“{title}” has {len(levels):,} different values, and this task takes {wanted}: "
+                "choose another task or target."
+            )
+        return ColumnRecipe(name, "category", tuple(levels))
+    kind = column.kind if column.kind in ("date", "boolean") else "number"
+    goal = ColumnRecipe.fit(name, kind, cells, column.day_first, table.decimal_comma)
+    if np.isnan(goal.codes(cells, table.decimal_comma)).all():
+        raise TableError(
+            f"“{title}” holds no numbers, so {task} cannot learn it: choose a task with "
+            "classes, or another target."
+        )
+    return goal
+
+
+def _rows_line(table: "Table", out: int, no_target: int, no_input: int) -> str:
+    """What became of the rows, in one line."""
+    why = []
+    if table.rows_in > table.rows:
+        why.append(f"{table.rows_in - table.rows:,} could not be read")
+    if no_target:
+        why.append(f"{no_target:,} have no target")
+    if no_input:
+        why.append(f"{no_input:,} have a missing input")
+    return f"{table.rows_in:,} rows in, {out:,} out" + (f": {', '.join(why)}." if why else ".")
+
+
+def same_cells(one: Cells, two: Cells) -> bool:
+    """Whether two columns hold the same in every row."""
+    if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
+        if one.dtype != two.dtype or not np.array_equal(one[:64], two[:64], equal_nan=True):
+            return False
+        return np.array_equal(one, two, equal_nan=True)
+    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
+        return False
+    if one[:64].to_pylist() != two[:64].to_pylist():
+        return False
+    if one.null_count != two.null_count or len(one) != len(two):
+        return False
+    return one.cast("string").equals(two.cast("string"))

@@ -1,0 +1,1 @@
+"""Training: one safe step, where minibatches come from, the loop, and compiled programs."""

@@ -1,0 +1,425 @@
+"""Compiled programs of size classes: made once, kept on disk, loaded when somebody needs one.
+
+A program takes seconds to compile and some forty megabytes once it is loaded. A server lets
+processes of their own compile (`Programs.employ`), so that neither the memory nor the time of it is
+the server's, and lets go of programs that nobody has used for a while.
+
+Programs are code, and loading one runs it: their folder is the user's own, as JAX's cache is.
+"""
+
+import ctypes
+import hashlib
+import itertools
+import json
+import os
+import platform
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import serialize_executable
+
+from dgp_core.gp.model import Bound
+from dgp_core.training import generic
+from dgp_core.training.compile_cache import cache_folder
+from dgp_core.training.generic import Size
+
+OPTIONS = {
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_backend_optimization_level": 1,
+    "xla_llvm_disable_expensive_passes": False,
+}
+"""For XLA on the CPU, whatever JAX is set to: half the time to compile, and steps no slower."""
+
+MOST_IDLE = 3
+"""Loaded programs that are kept though nobody uses them."""
+IDLE_SECONDS = 60.0
+"""A program that was not called for so long is idle."""
+
+COMPILERS = 2
+GRACE_SECONDS = 12.0
+"""How long the second compiler only serves those who wait, before it helps with the others."""
+NICE = 5
+"""Compilers stand back for pictures, but not for training, which has 10."""
+
+MOST_KEPT = 3
+"""Folders of other versions that stay on disk."""
+
+
+class Program(NamedTuple):
+    """What is compiled: a function of this project, for a size class."""
+
+    name: str
+    """In BUILDERS."""
+    size: Size
+
+
+class Built(NamedTuple):
+    """A function to compile, the shapes that it is called with, and the form of its result."""
+
+    function: Callable
+    arguments: tuple
+    result: Any
+
+
+def _train(size: Size) -> Built:
+    arguments = generic.example(size)
+
+    def train(*given):
+        return generic.train_chunk(*given, size=size)
+
+    return Built(train, arguments, (arguments[0], Bound(0, 0)))  # pyright: ignore
+
+
+BUILDERS: dict[str, Callable[[Size], Built]] = {"train": _train}
+"""By name; the modules of MODULES add theirs."""
+
+MODULES = ("dgp_core.live.views.playground",)
+
+SOURCES = (
+    "gp/pytree.py",
+    "gp/kernels.py",
+    "gp/likelihoods.py",
+    "gp/layers.py",
+    "gp/model.py",
+    "gp/predict.py",
+    "training/optimise.py",
+    "training/train.py",
+    "training/generic.py",
+    "live/views/evaluate.py",
+)
+"""What programs are made of; a change of any is another version of them all."""
+
+
+def compile_program(program: Program) -> jax.stages.Compiled:
+    """The program, compiled here and now."""
+    built = BUILDERS[program.name](program.size)
+    options = OPTIONS if jax.default_backend() == "cpu" else None
+    return jax.jit(built.function).lower(*built.arguments).compile(compiler_options=options)
+
+
+def _load(program: Program, path: Path) -> Callable:
+    built = BUILDERS[program.name](program.size)
+    _prepare_lapack()
+    return serialize_executable.deserialize_and_load(
+        path.read_bytes(),
+        jax.tree.structure((built.arguments, {})),
+        jax.tree.structure(built.result),
+    )
+
+
+@cache
+def _prepare_lapack() -> None:
+    """JAX finds LAPACK when it first compiles a call of it; a loaded program trusts that it has."""
+
+    def both(A):
+        L = jax.lax.linalg.cholesky(A)
+        return jax.lax.linalg.triangular_solve(L, A, left_side=True, lower=True)
+
+    jax.jit(both)(jnp.eye(2)).block_until_ready()
+
+
+@cache
+def _fingerprint() -> str:
+    """Of all that a compiled program depends on: this code, JAX, XLA's options, the processor."""
+    versions = [version(name) for name in ("jax", "jaxlib", "optax")]
+    parts = [*versions, sys.version, platform.machine()]
+    parts += [os.environ.get("XLA_FLAGS", ""), jax.default_backend(), repr(OPTIONS)]
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        parts += [line for line in lines if line.startswith(("model name", "flags"))][:2]
+    parts += [(Path(__file__).parents[1] / name).read_text() for name in SOURCES]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+class Programs:
+    """The programs of this process; `folder` is where they are kept, None keeps none."""
+
+    def __init__(self, folder: Path | None):
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._loaded: OrderedDict[Program, tuple[Callable, float]] = OrderedDict()
+        self._loading: dict[Program, Future] = {}
+        self._compilers: _Compilers | None = None
+
+    def get(self, program: Program) -> Callable:
+        """The program, ready to be called; whoever comes first waits for it to be made."""
+        now = time.monotonic()
+        with self._lock:
+            if program in self._loaded:
+                function = self._loaded[program][0]
+                self._loaded[program] = (function, now)
+                self._loaded.move_to_end(program)
+                return function
+            future = self._loading.get(program)
+            first = future is None
+            if future is None:
+                future = self._loading[program] = Future()
+        if first:
+            try:
+                function = self._make(program)
+                with self._lock:
+                    self._loaded[program] = (function, time.monotonic())
+                    self._let_go()
+                future.set_result(function)
+            except BaseException as error:
+                future.set_exception(error)
+            finally:
+                with self._lock:
+                    del self._loading[program]
+        return future.result()
+
+    def known(self, program: Program) -> bool:
+        """Whether it is there within half a second."""
+        if program in self._loaded:
+            return True
+        path = self._path(program)
+        return path is not None and path.is_file()
+
+    def request(self, programs: Iterable[Program]) -> None:
+        """Has programs compiled that somebody waits for, in this order."""
+        if self._compilers is not None:
+            for program in programs:
+                if not self.known(program):
+                    self._compilers.ask(program, urgent=True)
+
+    @property
+    def employs(self) -> bool:
+        """Whether there are compilers."""
+        return self._compilers is not None
+
+    def place(self, program: Program) -> int:
+        """How many programs are compiled before this one."""
+        return self._compilers.place(program) if self._compilers is not None else 0
+
+    def employ(self, wanted: Iterable[Program], on_ready: Callable[[], None]) -> None:
+        """Starts the compilers, beginning with what is wanted; they end when nothing is left."""
+        if self.folder is not None and self._compilers is None:
+            self._compilers = _Compilers(self, on_ready)
+            self.request(wanted)
+
+    def prefetch(self, program: Program) -> None:
+        """Has a program compiled before anybody asks for it."""
+        if self._compilers is not None and not self.known(program):
+            self._compilers.ask(program, urgent=False)
+
+    def stop(self) -> None:
+        """Ends the compilers."""
+        if self._compilers is not None:
+            self._compilers.stop()
+            self._compilers = None
+
+    def store(self, program: Program) -> None:
+        """Compiles a program and keeps it on disk: what a compiler does."""
+        path = self._path(program)
+        if path is not None and not path.is_file():
+            self._write(path, compile_program(program))
+
+    def _make(self, program: Program) -> Callable:
+        path = self._path(program)
+        if path is None:
+            return compile_program(program)
+        if not path.is_file() and self._compilers is not None:
+            with suppress(Exception):  # then it is compiled here
+                self._compilers.ask(program, urgent=True).result()
+        if path.is_file():
+            try:
+                return _load(program, path)
+            except Exception:  # written by something else: made anew
+                path.unlink(missing_ok=True)
+        compiled = compile_program(program)
+        self._write(path, compiled)
+        return compiled
+
+    def _write(self, path: Path, compiled: jax.stages.Compiled) -> None:
+        with suppress(OSError, ValueError):  # a full disk keeps nothing, and nothing fails
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            payload = serialize_executable.serialize(compiled)[0]
+            part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
+            part.write_bytes(payload)
+            part.replace(path)
+
+    def _path(self, program: Program) -> Path | None:
+        if self.folder is None:
+            return None
+        numbers = "-".join(str(int(n)) for n in program.size)
+        return self.folder / _fingerprint() / f"{program.name}-{numbers}.program"
+
+    def _let_go(self) -> None:
+        """Forgets the oldest of the programs that nobody uses now."""
+        now = time.monotonic()
+        idle = [p for p, (_, used) in self._loaded.items() if now - used > IDLE_SECONDS]
+        for program in idle[: max(0, len(idle) - MOST_IDLE)]:
+            del self._loaded[program]
+
+    def tidy(self) -> None:
+        """Lets go of what nobody uses, in memory and on disk."""
+        with self._lock:
+            self._let_go()
+        if self.folder is not None and self.folder.is_dir():
+            with suppress(OSError):
+                others = [f for f in self.folder.iterdir() if f.name != _fingerprint()]
+                others.sort(key=lambda f: f.stat().st_mtime, reverse=True)
+                for old in others[MOST_KEPT:]:
+                    shutil.rmtree(old, ignore_errors=True)
+
+
+class _Compilers:
+    """Processes that compile what they are asked for; each ends when there is nothing left."""
+
+    def __init__(self, programs: Programs, on_ready: Callable[[], None]):
+        self._programs, self._on_ready = programs, on_ready
+        self._queue: queue.PriorityQueue = queue.PriorityQueue()
+        self._order = itertools.count()
+        self._asked: dict[Program, Future] = {}
+        self._urgent: set[Program] = set()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._began = time.monotonic()
+        self._processes: list[subprocess.Popen] = []
+        self._threads = [
+            threading.Thread(target=self._serve, args=(i,), name=f"dgp-compiler-{i}", daemon=True)
+            for i in range(COMPILERS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def ask(self, program: Program, urgent: bool) -> Future:
+        with self._lock:
+            future = self._asked.get(program)
+            if future is None:
+                future = self._asked[program] = Future()
+            elif not urgent or program in self._urgent:
+                return future
+            if urgent:
+                self._urgent.add(program)
+            self._queue.put((not urgent, next(self._order), program, future))
+            return future
+
+    def place(self, program: Program) -> int:
+        with self._queue.mutex:
+            waiting = [entry[2] for entry in sorted(self._queue.queue)]
+        return waiting.index(program) + 1 if program in waiting else 0
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for process in list(self._processes):
+            process.kill()
+        for thread in self._threads:
+            thread.join(5.0)
+
+    def _serve(self, index: int) -> None:
+        process = None
+        while not self._stopping.is_set():
+            try:
+                entry = self._queue.get(timeout=1.0)
+            except queue.Empty:
+                if process is not None:
+                    self._end(process)
+                    process = None
+                continue
+            later, _, program, future = entry
+            if later and index > 0 and time.monotonic() - self._began < GRACE_SECONDS:
+                self._queue.put(entry)
+                self._stopping.wait(0.1)
+                continue
+            if future.done() or future.running():
+                continue
+            if not future.set_running_or_notify_cancel():
+                continue
+            process = process or self._start()
+            try:
+                if not self._programs.known(program):
+                    assert process.stdin is not None and process.stdout is not None
+                    request = {"name": program.name, "size": list(program.size)}
+                    process.stdin.write(json.dumps(request) + "\n")
+                    process.stdin.flush()
+                    if process.stdout.readline().strip() != "done":
+                        raise RuntimeError("the compiler failed")
+                future.set_result(None)
+            except Exception as error:
+                self._end(process)
+                process = None
+                future.set_exception(error)
+            finally:
+                with self._lock:
+                    self._asked.pop(program, None)
+                    self._urgent.discard(program)
+            self._on_ready()
+        if process is not None:
+            self._end(process)
+
+    def _start(self) -> subprocess.Popen:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dgp_core.training.programs", str(self._programs.folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+        self._processes.append(process)
+        return process
+
+    def _end(self, process: subprocess.Popen) -> None:
+        process.kill()
+        process.wait()
+        self._processes.remove(process)
+
+
+def default_folder() -> Path | None:
+    """Where the user's caches are, or None where there is no such place."""
+    try:
+        folder = cache_folder().parent / "programs"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except (OSError, RuntimeError):
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+@cache
+def programs() -> Programs:
+    """This process's own."""
+    for module in MODULES:
+        import_module(module)
+    return Programs(default_folder())
+
+
+def main(folder: str) -> None:
+    """A compiler: one request a line, one answer a line, until there are no more."""
+    if hasattr(os, "nice"):
+        os.nice(NICE)
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):  # ends with the server, however that ends
+            ctypes.CDLL(None).prctl(1, 15)
+    for module in MODULES:
+        import_module(module)
+    from dgp_core.training import (
+        programs as this,  # the one that the modules have added to, not __main__
+    )
+
+    own = this.Programs(Path(folder))
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            own.store(Program(request["name"], Size(*request["size"])))
+            print("done", flush=True)
+        except Exception as error:
+            print(f"failed: {error!r}"[:500].replace("\n", " "), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,217 @@
+"""Where minibatches come from when the rows are more than the memory holds.
+
+A set in parts (arrays, memory-mapped ones, the row groups of Parquet files) is read once to measure
+it, and then again in every epoch: parts in a random order, a few of them at a time shuffled row by
+row. Every row comes once an epoch, memory holds a few parts, and which rows a step gets depends on
+nothing but the seed and the step, so that a run can go on from anywhere.
+"""
+
+import hashlib
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Protocol
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+
+from dgp_core.gp.data import Moments, Scaler, Task
+from dgp_core.gp.model import SKETCH
+from dgp_core.training.train import LONGEST_CHUNK, Queue
+
+BUFFER_CELLS = 1 << 21
+"""Numbers that are shuffled together: 16 MiB."""
+
+HELD_OUT_ROWS = 10_000
+"""Held-out rows that are kept to judge by, at the most; of more, so many by chance."""
+
+
+class RowsError(ValueError):
+    """Rows that cannot be trained on, in words for whoever brought them."""
+
+
+class Parts(Protocol):
+    """A set that is read a part at a time."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, part: int) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs (n, D) and outputs (n, P) of one part, always the same rows in the same order."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A uniform sample of a stream of rows: reservoir sampling by random keys."""
+
+    size: int
+    X: np.ndarray
+    Y: np.ndarray
+    numbers: np.ndarray
+    """A uniform number a row, by which it is kept."""
+
+    def add(self, X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> "Sample":
+        numbers = np.concatenate([self.numbers, rng.random(len(X))])
+        keep = np.sort(np.argsort(numbers, kind="stable")[: self.size])
+        X, Y = np.concatenate([self.X, X]), np.concatenate([self.Y, Y])
+        return Sample(self.size, X[keep], Y[keep], numbers[keep])
+
+
+def in_training(part: int, n: int, held_out: float, seed: int) -> np.ndarray:
+    """Which of a part's n rows train; the others, about a share `held_out`, are held out."""
+    if not held_out:
+        return np.ones(n, bool)
+    return np.random.default_rng([seed, part]).random(n) >= held_out
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What one pass over a set tells."""
+
+    sizes: tuple[int, ...]
+    """Training rows of each part."""
+    rows: int
+    """Complete rows, those held out included."""
+    scaler: Scaler
+    start: Sample
+    """Training rows to place the inducing points by, in the user's units."""
+    held_out: Sample
+    digest: str
+    """Of all complete rows."""
+
+
+def survey(parts: Parts, task: Task, held_out: float = 0.0, seed: int = 0) -> Survey:
+    """Counts, measures and samples a set, part by part, in one pass."""
+    sizes, rows, hashed = [], 0, hashlib.blake2b(digest_size=16)
+    x = y = start = rest = None
+    for part in range(len(parts)):
+        X, Y = parts.read(part)
+        hashed.update(np.ascontiguousarray(X).view(np.uint8).data)
+        hashed.update(np.ascontiguousarray(Y).view(np.uint8).data)
+        train = in_training(part, len(X), held_out, seed)
+        rng = np.random.default_rng([seed, part, 1])
+        if x is None or y is None or start is None or rest is None:
+            x, y = Moments.of(X[:0]), Moments.of(Y[:0])
+            start = Sample(SKETCH, X[:0], Y[:0], np.zeros(0))
+            rest = replace(start, size=HELD_OUT_ROWS)
+        x, y = x + Moments.of(X[train]), y + Moments.of(Y[train])
+        start = start.add(X[train], Y[train], rng)
+        rest = rest.add(X[~train], Y[~train], rng)
+        sizes.append(int(train.sum()))
+        rows += len(X)
+    if x is None or y is None or start is None or rest is None or x.n < 2:
+        raise RowsError("Too few complete rows are left to learn from: bring at least 2.")
+    scaler = Scaler.from_moments(x.mean, x.deviation, y.mean, y.deviation, task)
+    return Survey(tuple(sizes), rows, scaler, start, rest, hashed.hexdigest())
+
+
+@dataclass(eq=False)
+class Stream:
+    """Minibatches of a set in parts, in standard units, in an order that the seed decides.
+
+    The order of rows is one without an end, an epoch after the other, and step t takes the rows
+    from t·B to (t+1)·B of it. The next batches are made ready while the last ones train.
+    """
+
+    parts: Parts
+    survey: Survey
+    minibatch: int
+    seed: int
+    held_out: float = 0.0
+    split_seed: int = 0
+    dtype: DTypeLike = jnp.float64
+    buffer: int | None = None
+    """Rows that are shuffled together; at least one part."""
+    _ready: dict[int, Future] = field(default_factory=dict, init=False)
+
+    def __post_init__(self):
+        if not 1 <= self.minibatch <= self.n:
+            raise ValueError(f"A minibatch has 1 to {self.n:,} rows here, not {self.minibatch:,}.")
+        scaler = self.survey.scaler
+        self.buffer = self.buffer or max(1, BUFFER_CELLS // (len(scaler.kept) + len(scaler.y_mean)))
+        most = min(LONGEST_CHUNK, -(-self.n // self.minibatch))
+        self.length = int(np.clip(self.buffer // (4 * self.minibatch), 1, most))
+        self._worker = ThreadPoolExecutor(1, "rows")
+        self._block = lru_cache(1)(self._read_block)
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._worker.shutdown(cancel_futures=True)
+
+    @property
+    def n(self) -> int:
+        """Training rows."""
+        return sum(self.survey.sizes)
+
+    def ahead(self, step: int, n_steps: int) -> tuple[Queue, int]:
+        """The minibatches of the next steps, and for how many of n they last."""
+        place, within = divmod(step, self.length)
+        for wanted in (place, place + 1):
+            if wanted not in self._ready:
+                self._ready[wanted] = self._worker.submit(self.queue, wanted)
+        for old in [p for p in self._ready if not place <= p <= place + 1]:
+            del self._ready[old]
+        return self._ready[place].result(), min(n_steps, self.length - within)
+
+    def queue(self, place: int) -> Queue:
+        """The batches of the steps from place·K on, K of them."""
+        K, B = self.length, self.minibatch
+        X, Y = self.rows(place * K * B, K * B)
+        return Queue(
+            jnp.asarray(X.reshape(K, B, -1), self.dtype),
+            jnp.asarray(Y.reshape(K, B, -1), self.dtype),
+            jnp.asarray(place * K, jnp.int64),
+            jnp.asarray(self.n, jnp.int64),
+        )
+
+    def rows(self, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """So many rows of the endless order, from a place on."""
+        found, N = [], self.n
+        while count:
+            epoch, within = divmod(start, N)
+            blocks, ends = self._blocks(epoch)
+            block = int(np.searchsorted(ends, within, "right"))
+            first = within - (ends[block - 1] if block else 0)
+            n = min(count, int(ends[block]) - within)
+            X, Y = self._block(epoch, block, blocks[block])
+            found.append((X[first : first + n], Y[first : first + n]))
+            start, count = start + n, count - n
+        X, Y = zip(*found, strict=True)
+        return np.concatenate(X), np.concatenate(Y)
+
+    def _blocks(self, epoch: int) -> tuple[list[tuple[int, ...]], np.ndarray]:
+        """An epoch's parts in their order, in blocks that are shuffled together, and their ends."""
+        sizes, blocks, ends, total = self.survey.sizes, [], [], 0
+        assert self.buffer is not None
+        current: list[int] = []
+        held = 0
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(sizes)).tolist()
+        for part in order:
+            if current and held + sizes[part] > self.buffer:
+                blocks.append(tuple(current))
+                ends.append(total)
+                current, held = [], 0
+            current.append(part)
+            held, total = held + sizes[part], total + sizes[part]
+        blocks.append(tuple(current))
+        ends.append(total)
+        return blocks, np.array(ends)
+
+    def _read_block(self, epoch: int, block: int, parts: tuple[int, ...]):
+        """A block's training rows in standard units, shuffled."""
+        scaler, sizes = self.survey.scaler, self.survey.sizes
+        n = sum(sizes[part] for part in parts)
+        # Each part goes straight to its rows' places, so that few copies are held at once.
+        places = np.random.default_rng([self.seed, epoch, block]).permutation(n)
+        X, Y = np.empty((n, int(scaler.kept.sum()))), np.empty((n, len(scaler.y_mean)))
+        for part in parts:
+            x, y = self.parts.read(part)
+            train = in_training(part, len(x), self.held_out, self.split_seed)
+            if int(train.sum()) != sizes[part]:
+                raise RowsError("The file has changed while the model trained: start again.")
+            here, places = np.split(places, [sizes[part]])
+            X[here], Y[here] = scaler.inputs(x[train]), scaler.outputs(y[train])
+        return X, Y

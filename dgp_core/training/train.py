@@ -1,0 +1,368 @@
+"""Many steps in one call, and a whole training run: until it converges, or a limit is met."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.flatten_util import ravel_pytree
+from jax.typing import DTypeLike
+
+from dgp_core.gp.data import Scaled
+from dgp_core.gp.model import Bound, DeepGP
+from dgp_core.training.optimise import Rates, TrainState, create_state, train_step
+
+LONGEST_CHUNK = 1000
+"""Steps in one call, at the most: the length of the record that a call fills."""
+
+LARGEST_PADDED = 4096
+"""Sets up to this many rows are padded, so that few shapes compile."""
+
+QUEUED_CELLS = 1 << 20
+"""Numbers that `Windows` makes ready at a time: 8 MiB."""
+
+HOPELESS = 50
+"""Failures in a row after which a run gives up."""
+
+
+@dataclass(frozen=True)
+class TrainSpec:
+    """How a model is trained. Only minibatch, samples and natural make a shape.
+
+    The defaults are the quickest way that was found to the paper's quality: natural gradients, five
+    times the paper's learning rate, and a fall of both rates at the end.
+    """
+
+    steps: int = 5000
+    learning_rate: float = 0.05
+    natural_rate: float = 0.1
+    """γ for the last layer's q(u); 0 leaves it to Adam."""
+    ramp_steps: int = 100
+    minibatch: int | None = 1000
+    """Rows a step; None takes all of them."""
+    samples: int = 1
+    """Sample paths a row."""
+    decay: bool = True
+    """Whether both rates fall along a cosine towards the last step."""
+    final_fraction: float = 0.01
+    tolerance: float = 0.0
+    """Stops once the bound gains less than this many nats a row over `patience` steps; 0 never."""
+    patience: int = 500
+    seconds: float | None = None
+    """A limit on the time, compilation included."""
+    seed: int = 0
+
+    def __post_init__(self):
+        minibatch = 1 if self.minibatch is None else self.minibatch
+        if self.steps < 0 or min(self.samples, minibatch, self.patience) < 1:
+            raise ValueError("Steps, samples, minibatch and patience must be positive numbers.")
+        if not (self.learning_rate >= 0 and 0 <= self.natural_rate <= 1):
+            raise ValueError("The learning rate must be at least 0, the natural rate from 0 to 1.")
+
+    @property
+    def natural(self) -> bool:
+        return self.natural_rate > 0
+
+    @property
+    def rates(self) -> Rates:
+        numbers = (
+            self.learning_rate,
+            self.natural_rate,
+            self.ramp_steps,
+            self.steps if self.decay else 0,
+            self.final_fraction,
+        )
+        return Rates(*(jnp.asarray(x, jnp.float64) for x in numbers))
+
+
+PAPER = TrainSpec(steps=20_000, learning_rate=0.01, natural_rate=0.0, minibatch=10_000, decay=False)
+"""The paper's own recipe: Adam at 0.01 for everything, 20,000 steps."""
+
+
+class Rows(NamedTuple):
+    """Training rows on the device, in one of few shapes.
+
+    A minibatch is a window at an offset drawn at random over rows that were shuffled once, the
+    first of them repeated behind the last: every row is as likely as any other, none comes twice,
+    and nothing is gathered. Without minibatches, small sets are padded with rows of no weight.
+    """
+
+    X: jax.Array
+    Y: jax.Array
+    weight: jax.Array | None
+    """1 for a row and 0 for padding; None where minibatches are drawn."""
+    n: jax.Array
+    """How many different rows there are."""
+
+    @classmethod
+    def create(
+        cls,
+        X: np.ndarray | Scaled,
+        Y: np.ndarray | Scaled,
+        minibatch: int | None,
+        dtype: DTypeLike,
+        seed: int,
+    ) -> "Rows":
+        n = len(X)
+        count = jnp.asarray(n, jnp.int64)
+        if minibatch is not None and minibatch < n:
+            order = np.random.default_rng(seed).permutation(n)
+            order = np.concatenate([order, order[: minibatch - 1]])
+            return cls(jnp.asarray(X[order], dtype), jnp.asarray(Y[order], dtype), None, count)
+        rows = np.minimum(np.arange(padded_size(n)), n - 1)
+        weight = jnp.asarray(np.arange(len(rows)) < n, dtype)
+        return cls(jnp.asarray(X[rows], dtype), jnp.asarray(Y[rows], dtype), weight, count)
+
+    def batch(self, key: jax.Array, size: int, step: jax.Array | None = None):
+        """Rows of a step, with their weights, which sum to the number of different rows in it."""
+        if self.weight is not None:
+            return self.X, self.Y, self.weight
+        offset = window_offset(key, self.n)
+        take = partial(lax.dynamic_slice_in_dim, start_index=offset, slice_size=size)
+        return take(self.X), take(self.Y), jnp.ones(size, self.X.dtype)
+
+    def ahead(self, step: int, n_steps: int) -> "tuple[Rows, int]":
+        """These rows, which serve any step."""
+        return self, n_steps
+
+
+class Queue(NamedTuple):
+    """Minibatches on the device in the order in which steps take them: a part of a large set."""
+
+    X: jax.Array
+    """(K, B, D), as many batches as fit."""
+    Y: jax.Array
+    first: jax.Array
+    """The step that takes the first of them."""
+    n: jax.Array
+    """How many different rows the whole set has."""
+
+    @property
+    def weight(self) -> None:
+        """None, as for all minibatches."""
+
+    def batch(self, key: jax.Array, size: int, step: jax.Array):
+        """Rows of a step, each of weight 1."""
+        take = partial(lax.dynamic_index_in_dim, index=step - self.first, keepdims=False)
+        return take(self.X), take(self.Y), jnp.ones(self.X.shape[1], self.X.dtype)
+
+
+class Windows:
+    """The minibatches of `Rows`, the very same, taken from rows that stay where they are.
+
+    For sets so large that copies in standard units and on the device are too much.
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray | Scaled,
+        Y: np.ndarray | Scaled,
+        minibatch: int,
+        dtype: DTypeLike,
+        seed: int,
+    ):
+        self.X, self.Y, self.minibatch, self.dtype = X, Y, minibatch, dtype
+        self.n = jnp.asarray(len(X), jnp.int64)
+        self.length = max(1, min(LONGEST_CHUNK, QUEUED_CELLS // (minibatch * X.shape[1])))
+        """Batches that are made ready together."""
+        self._order = np.random.default_rng(seed).permutation(len(X))
+        self._key = jax.random.key(seed)
+        self._queue: tuple[int, Queue] | None = None
+        """The batches made last, by their place; no cache that would hold the rows in a circle."""
+
+    def ahead(self, step: int, n_steps: int) -> "tuple[Queue, int]":
+        """The minibatches of the next steps, and for how many of n they last."""
+        place, within = divmod(step, self.length)
+        kept = self._queue
+        if kept is None or kept[0] != place:
+            kept = self._queue = (place, self._make_queue(place))
+        return kept[1], min(n_steps, self.length - within)
+
+    def _make_queue(self, place: int) -> "Queue":
+        """The batches of the steps from place·K on, K of them."""
+        K, B = self.length, self.minibatch
+        first = jnp.asarray(place * K, jnp.int64)
+        offsets = np.asarray(_offsets(self._key, first + jnp.arange(K), self.n))
+        rows = self._order[(offsets[:, None] + np.arange(B)) % len(self._order)].ravel()
+        X, Y = (jnp.asarray(a[rows].reshape(K, B, -1), self.dtype) for a in (self.X, self.Y))
+        return Queue(X, Y, first, self.n)
+
+
+class Supply(Protocol):
+    """Where training takes its rows from: `Rows` or `Windows` in memory, or `rows.Stream` from a
+    file."""
+
+    @property
+    def n(self) -> jax.Array | int: ...
+
+    def ahead(self, step: int, n_steps: int) -> tuple[Rows | Queue, int]:
+        """Rows for the steps from `step` on, and for how many of n steps they last."""
+        ...
+
+
+def padded_size(n: int) -> int:
+    """n rounded up to one of sixteen sizes between two powers of two; large sets as they are.
+
+    Below 32 rows, where a few rows more cost nothing, to a multiple of eight.
+    """
+    if n > LARGEST_PADDED:
+        return n
+    step = 8 if n < 32 else 1 << (n.bit_length() - 5)
+    return -(-n // step) * step
+
+
+def step_keys(key: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A step's own randomness: for its rows, and for its bound."""
+    return jax.random.fold_in(key, 2 * step), jax.random.fold_in(key, 2 * step + 1)
+
+
+def window_offset(key: jax.Array, n: jax.Array) -> jax.Array:
+    """Where a minibatch begins among n rows."""
+    return (jax.random.uniform(key, (), jnp.float64) * n).astype(jnp.int64)
+
+
+@jax.jit
+def _offsets(key: jax.Array, steps: jax.Array, n: jax.Array) -> jax.Array:
+    """Where the windows of these steps begin, as `Rows.batch` draws them."""
+    return jax.vmap(lambda step: window_offset(step_keys(key, step)[0], n))(steps)
+
+
+@partial(jax.jit, static_argnames=("minibatch", "samples", "natural"))
+def _chunk(state, rows: Rows | Queue, n_data, n_steps, rates, *, minibatch, samples, natural):
+    L = len(state.model.layers)
+    dtype = state.jitter.dtype
+    record = Bound(jnp.zeros(LONGEST_CHUNK, dtype), jnp.zeros((LONGEST_CHUNK, L), dtype))
+    theta, unravel = ravel_pytree(state.model)
+
+    def body(i, carry):
+        state, theta, record = carry
+        state = replace(state, model=unravel(theta))
+        key_rows, key_bound = step_keys(state.key, state.step)
+        batch = rows.batch(key_rows, minibatch, state.step)
+        state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural)
+        record = jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)
+        return replace(state, model=None), ravel_pytree(state.model)[0], record
+
+    start = (replace(state, model=None), theta, record)
+    state, theta, record = lax.fori_loop(0, n_steps, body, start)
+    return replace(state, model=unravel(theta)), record
+
+
+def train_chunk(
+    state: TrainState,
+    rows: Rows | Queue,
+    spec: TrainSpec,
+    n_steps: int,
+    n_data: int | None = None,
+) -> tuple[TrainState, Bound]:
+    """The next n steps in one call, and the bound at each of them as numpy.
+
+    `n_data` is the size of the whole set where `rows` is only a part of it. One compilation serves
+    any number of steps and any rates.
+    """
+    if not 0 <= n_steps <= LONGEST_CHUNK:
+        raise ValueError(f"A chunk has 0 to {LONGEST_CHUNK} steps, not {n_steps}.")
+    state, record = _chunk(
+        state,
+        rows,
+        jnp.asarray(rows.n if n_data is None else n_data, state.jitter.dtype),
+        jnp.asarray(n_steps, jnp.int64),
+        spec.rates,
+        minibatch=None if rows.weight is not None else spec.minibatch,
+        samples=spec.samples,
+        natural=spec.natural,
+    )
+    return state, jax.tree.map(lambda a: np.asarray(a)[:n_steps], record)
+
+
+@dataclass
+class Progress:
+    """How far a run has come, and why it ended."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    fit: list[np.ndarray] = field(default_factory=list)
+    kl: list[np.ndarray] = field(default_factory=list)
+    failures: int = 0
+    stopped: str = ""
+    """Why the run ended, in words; empty while it goes on."""
+
+    @property
+    def bound(self) -> np.ndarray:
+        """The bound at every step."""
+        if not self.fit:
+            return np.zeros(0)
+        return np.concatenate(self.fit) - np.concatenate(self.kl).sum(1)
+
+
+def train(
+    model: DeepGP,
+    X: np.ndarray,
+    Y: np.ndarray,
+    spec: TrainSpec,
+    on_chunk: Callable[[TrainState, Progress], bool | None] | None = None,
+) -> tuple[TrainState, Progress]:
+    """Trains a model on rows in standard units until it converges or meets a limit.
+
+    `on_chunk` is called about twice a second, and ends the run by returning True.
+    """
+    state = create_state(model, jax.random.key(spec.seed))
+    rows = Rows.create(X, Y, spec.minibatch, state.jitter.dtype, spec.seed)
+    return resume(state, rows, spec, Progress(), on_chunk)
+
+
+def resume(
+    state: TrainState,
+    rows: Supply,
+    spec: TrainSpec,
+    progress: Progress,
+    on_chunk: Callable[[TrainState, Progress], bool | None] | None = None,
+    n_data: int | None = None,
+) -> tuple[TrainState, Progress]:
+    """Goes on from a state, up to `spec.steps` steps in all."""
+    start, before = time.perf_counter(), progress.seconds
+    chunk = 10
+    while not progress.stopped:
+        n_steps = min(chunk, spec.steps - progress.steps)
+        if n_steps <= 0:
+            progress.stopped = f"reached {spec.steps:,} steps"
+            break
+        part, n_steps = rows.ahead(int(state.step), n_steps)
+        began = time.perf_counter()
+        state, record = train_chunk(state, part, spec, n_steps, n_data)
+        now = time.perf_counter()
+        progress.steps += n_steps
+        progress.seconds = before + now - start
+        progress.fit.append(np.asarray(record.fit))
+        progress.kl.append(np.asarray(record.kl))
+        progress.failures = int(state.failures)
+        if n_steps == chunk:  # not cut short
+            longer = round(n_steps * min(2.0, 0.5 / (now - began)))
+            chunk = min(max(1, longer), LONGEST_CHUNK)
+        if int(state.streak) >= HOPELESS:
+            progress.stopped = (
+                f"failed {HOPELESS} times in a row; the model is the one before the first of these"
+            )
+        elif converged(progress.bound, spec, n_data or int(rows.n)):
+            progress.stopped = f"converged: under {spec.tolerance:g} nats a row gained lately"
+        elif spec.seconds is not None and progress.seconds >= spec.seconds:
+            progress.stopped = f"reached {spec.seconds:g} seconds"
+        if on_chunk is not None and on_chunk(state, progress) and not progress.stopped:
+            progress.stopped = "stopped by request"
+    return state, progress
+
+
+def converged(bound: np.ndarray, spec: TrainSpec, n_data: int) -> bool:
+    """Whether the mean bound of the last `patience` steps is hardly above that of those before."""
+    n = spec.patience
+    if spec.tolerance <= 0 or len(bound) < 2 * n:
+        return False
+    before, latest = (part[np.isfinite(part)] for part in (bound[-2 * n : -n], bound[-n:]))
+    if not (len(before) and len(latest)):
+        return False
+    return bool(latest.mean() - before.mean() < spec.tolerance * n_data)

@@ -1,0 +1,162 @@
+"""A lesson's link: its settings, what was set by hand, the step, or the desk to follow.
+
+A link is met with goodwill: what a lesson does not offer becomes the nearest that it does, and a
+sentence says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from datasets.catalogue import entry
+from dgp_core.live.run import Run
+from dgp_core.live.workshop import WorkshopError
+from pages.ui import session
+from pages.ui.choices import IN_WORDS, Choices, Manner, nearest, read_query
+from pages.ui.lessons.following import desk_token, desks
+from pages.ui.lessons.parts import Hand, Lesson, Live
+
+FOLLOW = "follow"
+"""The link's word for the desk to follow."""
+
+
+def take_hands(number: int, hands: Sequence[Hand]) -> None:
+    """Sets what a link says of widgets; before parts are built that depend on them."""
+    memory, query = st.session_state, dict(st.query_params)
+    taken: dict = memory.setdefault("lesson_hands_link", {})
+    if taken.get(number) == query:
+        return
+    taken[number] = query
+    said: list[str] = []
+    memory.lesson_said = {number: said}
+    if FOLLOW in query:
+        memory.setdefault("lesson_followed", {})[number] = query[FOLLOW]
+    for hand in hands:
+        if hand.key in query:
+            memory[hand.key] = _read_hand(hand, query[hand.key], said)
+
+
+def _read_hand(hand: Hand, words: str, said: list[str]) -> Any:
+    """A widget's value as a link says it."""
+    try:
+        if hand.read is not None:
+            return hand.read(words)
+        text = isinstance(hand.offered[0], str)
+        value = nearest(words, hand.offered, "" if text else hand.first)
+        if value in hand.offered and value == (words if text else float(words)):
+            return value
+    except (ValueError, OverflowError):
+        value = hand.first
+    value = hand.first if value == "" else value
+    instead = "is left out" if value in (None, ()) else f"becomes {value}"
+    said.append(f"The link says {hand.key} = {words[:30]!r}, which is not offered here: {instead}.")
+    return value
+
+
+def take_lives(lesson: Lesson) -> None:
+    """Takes what a link says of live parts: their runs begin anew, with its settings."""
+    memory, query = st.session_state, dict(st.query_params)
+    if memory.get("lesson_link") == (lesson.number, query):
+        return
+    memory.lesson_link = (lesson.number, query)
+    said = memory.setdefault("lesson_said", {}).setdefault(lesson.number, [])
+    for live in lesson.lives:
+        key, start = (lesson.number, live.name), f"{live.name}."
+        own = {n.removeprefix(start): words for n, words in query.items() if n.startswith(start)}
+        if not own:
+            continue
+        choices, sentences = read_choices(live, own)
+        said += sentences
+        memory.setdefault("lesson_choices", {})[key] = choices
+        replace_run(key)
+
+
+def replace_run(key: tuple[int, str]) -> None:
+    """Another run is to begin in the place of this one, which ends once it is there."""
+    memory = st.session_state
+    old = memory.setdefault("lesson_runs", {}).pop(key, None)
+    if old is not None:
+        memory.setdefault("lesson_replaced", []).append(old)
+
+
+def read_choices(live: Live, own: dict[str, str]) -> tuple[Choices, list[str]]:
+    """A live part's choices by a link, and a sentence for each value that it does not offer."""
+    taken, sentences = read_query(own)
+    given = {f.name: getattr(taken, f.name) for f in fields(Choices) if f.name in own}
+    for name, value in given.items():
+        offered = live.offers.get(name)
+        if offered and value not in offered:
+            given[name] = nearest(f"{value}", offered, getattr(live.choices, name))
+        elif name == "data" and not offered and _kind(value) != _kind(live.choices.data):
+            given[name] = live.choices.data
+        if given[name] != value:
+            sentences.append(
+                f"The link asks for the {IN_WORDS[name]} {value!r}, which this lesson does not "
+                f"offer: {given[name]} is taken instead."
+            )
+    return replace(live.choices, **given), sentences
+
+
+def _kind(data: str) -> tuple[int, str]:
+    """What a picture of a data set depends on."""
+    return entry(data).D, entry(data).task
+
+
+def current(lesson_number: int, live: Live) -> Choices:
+    """What a live part shows now: its own choices, and what was changed under it."""
+    changed = st.session_state.setdefault("lesson_choices", {})
+    return changed.setdefault((lesson_number, live.name), live.choices)
+
+
+def own_desk(number: int) -> str:
+    return desk_token(session.browser(), number)
+
+
+def followed(number: int) -> dict[str, str]:
+    """The runs of the desk that this page follows, which still are, and are not its own."""
+    token = st.session_state.get("lesson_followed", {}).get(number)
+    if token is None or token == own_desk(number):
+        return {}
+    return {name: i for name, i in desks.runs(token).items() if find(i) and not session.is_mine(i)}
+
+
+def find(run_id: str | None) -> Run | None:
+    """The run, where it still is."""
+    try:
+        return None if run_id is None else session.workshop().watch(run_id)
+    except WorkshopError:
+        return None
+
+
+def links(lesson: Lesson, manner: Manner) -> tuple[str, str]:
+    """The address of this very moment, for runs of one's own; and that of this desk."""
+    memory, moment = st.session_state, {}
+    for hand in lesson.hands:
+        value = memory.get(hand.key, hand.first)
+        if value != hand.first:
+            moment[hand.key] = _write_hand(value)
+    for live in lesson.lives:
+        choices = current(lesson.number, live)
+        for name in (f.name for f in fields(Choices) if f.name != "at"):
+            if getattr(choices, name) != getattr(live.choices, name):
+                moment[f"{live.name}.{name}"] = f"{getattr(choices, name)}"
+        latest = session.workshop().watch(memory.lesson_runs[(lesson.number, live.name)]).latest
+        if latest is not None and latest.step:
+            moment[f"{live.name}.at"] = f"{latest.step}"
+    page, wall = str(st.context.url).partition("?")[0], manner.query()
+    desk = memory.get("lesson_followed", {}).get(lesson.number, own_desk(lesson.number))
+    follow = {FOLLOW: desk}
+    return _address(page, moment | wall), _address(page, follow | wall)
+
+
+def _write_hand(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "~".join("_".join(f"{number:.4g}" for number in point) for point in value)
+    return f"{int(value)}" if isinstance(value, bool) else f"{value}"
+
+
+def _address(page: str, query: dict[str, str]) -> str:
+    return f"{page}?{urlencode(query, safe='~,')}" if query else page

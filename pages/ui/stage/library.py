@@ -1,0 +1,164 @@
+"""The scripts that a page's pictures need, served from `static/` and asked for as early as can be.
+
+Plotly's own JavaScript comes out of the installed plotly package. It is large, so the page's HTML
+names it: the browser fetches it while Streamlit's own scripts start, not after.
+"""
+
+import hashlib
+import os
+import re
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import plotly
+import streamlit
+
+PARTS = ("BidiComponent", "Button", "ButtonGroup", "Html", "Selectbox", "Slider")
+"""Of a page: Streamlit has a script for each."""
+STATIC = Path(__file__).parents[3] / "static"
+OWN_SCRIPT = re.compile(
+    rb"""<script type="module" crossorigin src="(\./static/js/[\w.-]+\.js)"></script>"""
+)
+"""The one that starts Streamlit, in its page."""
+OTHERWISE = {"run", "hide", "view", "embed"}
+"""What a link says that leads to a playground which looks another way than at first."""
+
+
+@cache
+def library() -> str:
+    """Where Plotly's JavaScript is served; puts it there first."""
+    name = f"plotly-{plotly.__version__}.min.js"
+    _provide((files("plotly") / "package_data" / "plotly.min.js").read_bytes(), STATIC / name)
+    return f"app/static/{name}"
+
+
+@cache
+def stage_script() -> str:
+    """Where stage.js is served, under another name for other contents."""
+    return _served("stage", _with_sketch("stage"))
+
+
+@cache
+def early_script() -> str:
+    """Where early.js is served, likewise."""
+    return _served("early", _with_sketch("early"))
+
+
+@cache
+def sketch_script() -> str:
+    """Where sketch.js is served, likewise."""
+    return _served("sketch", _text("sketch"))
+
+
+def _text(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.js").read_text(encoding="utf-8")
+
+
+def _with_sketch(name: str) -> str:
+    return _text(name).replace("./sketch.js", f"./{Path(sketch_script()).name}")
+
+
+def _served(name: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    _provide(text.encode(), STATIC / f"{name}-{digest}.js")
+    return f"app/static/{name}-{digest}.js"
+
+
+def _provide(content: bytes, target: Path) -> None:
+    if not target.exists() or target.stat().st_size != len(content):
+        STATIC.mkdir(exist_ok=True)
+        part = target.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(content)
+        part.replace(target)
+
+
+@cache
+def page_scripts() -> tuple[str, ...]:
+    """Streamlit's own scripts of what a page here is made of, and those that they import.
+
+    Streamlit asks for them once it knows what the page shows, a round trip for each generation.
+    """
+    root = Path(streamlit.__file__).parent / "static"
+    waiting = [path for name in PARTS for path in (root / "static" / "js").glob(f"{name}.*.js")]
+    found: dict[Path, str] = {}
+    while waiting:
+        path = waiting.pop()
+        if path in found or not path.is_file():
+            continue
+        found[path] = path.relative_to(root).as_posix()
+        imports = re.findall(r"""from["'`]\./([\w.-]+\.js)""", path.read_text(encoding="utf-8"))
+        waiting += [path.with_name(name) for name in imports]
+    return tuple(sorted(found.values()))
+
+
+class EarlyScripts:
+    """ASGI middleware: the page's HTML asks for the pictures' scripts at once.
+
+    The playground's asks first of all for the one that shows pictures before the others start.
+    """
+
+    def __init__(self, app):
+        self.app = app
+        tags = f'<link rel="preload" as="script" href="{library()}">'
+        for script in (stage_script(), sketch_script(), *page_scripts()):
+            tags += f'<link rel="modulepreload" href="{script}">'
+        self.tags = tags.encode()
+        early = early_script()
+        self.early = "".join(
+            f'<link rel="modulepreload" href="{script}">' for script in (early, sketch_script())
+        )
+        self.start = (
+            f'<script type="module" async>await import("./{early}")'
+            r'.then(({ shown }) => shown).catch(() => {}); import("\1");</script>'
+            r'<link rel="modulepreload" crossorigin href="\1">'
+        )
+
+    def opened(self, page: bytes, query: str) -> bytes:
+        """The playground's HTML, which asks first of all for a picture.
+
+        Streamlit's own script keeps the browser busy: it starts when the picture is there.
+        """
+        if OTHERWISE & parse_qs(query).keys():
+            return page
+        first = "".join(
+            f'<link rel="preload" as="fetch" crossorigin media="(prefers-color-scheme: {scheme})" '
+            f'href="early?dark={dark}&amp;moment=0&amp;{escape(query)}">'
+            for dark, scheme in enumerate(("light", "dark"))
+        )
+        page = page.replace(b"<head>", f"<head>{first}{self.early}".encode(), 1)
+        return OWN_SCRIPT.sub(self.start.encode(), page, 1)
+
+    async def __call__(self, scope, receive, send):
+        headers = dict(scope.get("headers", ()))
+        if scope["type"] != "http" or b"text/html" not in headers.get(b"accept", b""):
+            await self.app(scope, receive, send)
+            return
+        # Neither packed nor known already: the answer must be whole and readable here.
+        kept = [
+            (name, value)
+            for name, value in scope["headers"]
+            if name not in (b"accept-encoding", b"if-none-match", b"if-modified-since")
+        ]
+        start, body = None, b""
+
+        async def hold(message):
+            nonlocal start, body
+            if message["type"] == "http.response.start":
+                start = message
+                return
+            body += message.get("body", b"")
+            if message.get("more_body") or start is None:
+                return
+            if b"</head>" in body:
+                body = body.replace(b"</head>", self.tags + b"</head>", 1)
+                if scope.get("path") == "/":
+                    body = self.opened(body, scope.get("query_string", b"").decode("latin-1"))
+            fixed = [(n, v) for n, v in start["headers"] if n.lower() != b"content-length"]
+            fixed.append((b"content-length", str(len(body)).encode()))
+            await send({**start, "headers": fixed})
+            await send({"type": "http.response.body", "body": body})
+
+        await self.app({**scope, "headers": kept}, receive, hold)

@@ -1,0 +1,83 @@
+"""Compilations are kept in a folder, found there again, and never a reason to fail."""
+
+import os
+
+import jax
+import jax.monitoring
+import jax.numpy as jnp
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+from dgp_core.training import compile_cache
+from dgp_core.training.compile_cache import cache_folder, remember_compilations
+
+SETTINGS = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+
+
+@pytest.fixture
+def settings_back():
+    """Leaves JAX as it was."""
+    before = {name: getattr(jax.config, name) for name in SETTINGS}
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+
+
+def fresh():
+    """The same program each time, and each time unknown to the process."""
+
+    def some_program(x):
+        return jnp.sin(x) @ x.T
+
+    return jax.jit(some_program)
+
+
+def test_a_compilation_is_kept_and_found_again(tmp_path, settings_back):
+    hits = []
+
+    def listen(event, **_):
+        hits.extend([event] * event.endswith("cache_hits"))
+
+    jax.monitoring.register_event_listener(listen)
+    try:
+        assert remember_compilations(tmp_path / "new") == tmp_path / "new"
+        jax.config.update(SETTINGS[1], 0.0)
+        x = jnp.ones((3, 3))
+        hits.clear()
+        first = fresh()(x)
+        files = {file.name for file in (tmp_path / "new").iterdir()}
+        assert any("some_program" in name for name in files) and not hits
+        assert (fresh()(x) == first).all()
+        assert len(hits) == 1
+    finally:
+        jax.monitoring.unregister_event_listener(listen)
+
+
+def test_nothing_is_kept_by_an_import_alone():
+    assert jax.config.jax_compilation_cache_dir == os.environ.get("JAX_COMPILATION_CACHE_DIR")
+
+
+def test_the_folder_is_the_users_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "dgp-lab" / "compiled"
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for ignored in ("", "not/absolute"):
+        monkeypatch.setenv("XDG_CACHE_HOME", ignored)
+        assert cache_folder() == tmp_path / "home" / ".cache" / "dgp-lab" / "compiled"
+
+
+def test_a_folder_that_cannot_be_made_is_no_failure(tmp_path, settings_back):
+    before = jax.config.jax_compilation_cache_dir
+    (tmp_path / "file").write_text("in the way")
+    assert remember_compilations(tmp_path / "file" / "below") is None
+    assert jax.config.jax_compilation_cache_dir == before
+
+
+def test_the_oldest_files_go_when_the_folder_is_full(tmp_path, settings_back, monkeypatch):
+    monkeypatch.setattr(compile_cache, "MOST_BYTES", 25)
+    for age, name in enumerate(["new", "middle", "old"]):
+        (tmp_path / name).write_bytes(b"0123456789")
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    remember_compilations(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["middle", "new"]
