@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 CORE = ("dgp_core.gp", "dgp_core.tables", "dgp_core.training", "dgp_core.evaluation")
 TOP = (*CORE, "dgp_core.archive", "dgp_core.estimator", "dgp_core.outcome", "dgp_core.script")
 ARROWS = {
-    "app.py": ("pages.ui.stage", "pages.figures.boards"),
+    "app.py": ("pages.ui.stage", "pages.ui.startup", "pages.figures.boards"),
     "pages/explore/": ("pages.ui", "pages.figures", "datasets", "dgp_core"),
     "pages/learn/": ("pages.ui", "pages.figures", "datasets", "dgp_core"),
     "pages/ui/": ("pages.ui", "datasets", "dgp_core"),

@@ -16,9 +16,10 @@ START_SECONDS = 120
 START = """
 from dgp_core.live import workshop
 workshop.IDLE_SECONDS = 6.0
+from pages.ui import startup
 from pages.ui.stage import server
 server.FRAME_SECONDS = 0.2
-server.wanted = tuple
+startup.wanted = tuple
 from streamlit.web.cli import main
 main(prog_name="streamlit")
 """

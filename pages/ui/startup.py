@@ -1,0 +1,86 @@
+"""The server's start and end: programs are compiled and modules loaded before anybody comes."""
+
+import time
+from collections.abc import Iterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+from streamlit.runtime.pages_manager import PagesManager
+
+from datasets import catalogue
+from datasets.starts import film
+from dgp_core.live.run import Run, size_programs
+from dgp_core.live.views.mixture import mixture_at
+from dgp_core.live.workshop import Workshop, WorkshopError
+from dgp_core.training.generic import INDUCING
+from dgp_core.training.programs import Program, programs
+from pages.ui.choices import DATA, Choices
+from pages.ui.stage.server import server, stop
+
+
+def _rehearse(workshop: Workshop, run_id: str) -> None:
+    """Computes the first visitor's pictures before there is one: their programs are compiled."""
+    with suppress(WorkshopError):  # the server stops
+        run = workshop.watch(run_id)
+        film(run.dataset.name)
+        while run.latest is None and run.status != "failed" and not workshop.stopping:
+            time.sleep(0.1)
+            workshop.watch(run_id)
+        if run.latest is not None:
+            mixture_at(run, run.latest, np.median(run.dataset.X, 0))
+
+
+def wanted() -> Iterator[Program]:
+    """The programs of everything that the playground offers, those of few inputs first."""
+    names = sorted(DATA, key=lambda name: catalogue.entry(name).D or 0)
+    choices = [Choices(data=name) for name in names]
+    sizes = dict.fromkeys(Run(own.dataset, own.model, own.train).size for own in choices)
+    for inducing in INDUCING:
+        for size in sizes:
+            if size is not None:
+                yield from size_programs(size._replace(inducing=inducing))
+    for size in sizes:
+        if size is not None and not size.beside and size.inputs == 1:
+            for inducing in INDUCING:
+                yield from size_programs(size._replace(inducing=inducing, beside=True))
+
+
+def _employ_compilers(workshop: Workshop) -> None:
+    """Has everything compiled before anybody asks for it."""
+    first = Choices()
+    own = programs()
+    own.employ(Run(first.dataset, first.model, first.train).programs, workshop.wake)
+    for program in dict.fromkeys(wanted()):
+        if workshop.stopping:
+            return
+        own.prefetch(program)
+
+
+def _load() -> None:
+    """Imports what pages are made of, which would keep a first visitor waiting for two seconds."""
+    import_module("pandas")  # Streamlit's components ask it what a data frame is
+    root = Path(__file__).parents[2]
+    for folder in ("ui", "figures"):
+        for path in (root / "pages" / folder).rglob("*.py"):
+            import_module(".".join(path.relative_to(root).with_suffix("").parts))
+
+
+@asynccontextmanager
+async def lifespan(_app):
+    """Loads everything before the first visitor comes, and ends every thread after the last."""
+    # The folder pages/ is not Streamlit's own kind, whose scripts it would list by itself: said
+    # before the first visit, which may go straight to a page.
+    PagesManager.uses_pages_directory = False
+    first = Choices()
+    workshop = server().workshop
+    workshop.employ(partial(_employ_compilers, workshop), "dgp-wanted")
+    run_id, _ = workshop.start(first.dataset, first.model, first.train)
+    workshop.watch(run_id).pause()
+    workshop.employ(partial(_rehearse, workshop, run_id), "dgp-rehearse")
+    _load()
+    yield
+    stop()
+    programs().stop()
