@@ -6,7 +6,7 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 from dgp_core.live.run import Run
-from pages.ui.server import server
+from pages.ui.stage.server import server
 
 LEARN = Path(__file__).parents[2] / "pages" / "learn"
 PATIENCE = 240

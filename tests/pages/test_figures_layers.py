@@ -17,7 +17,7 @@ from pages.figures.layers import (
 )
 from pages.figures.marks import log_ticks
 from pages.figures.palette import DARK, LIGHT
-from tests.core.test_mixture_view import curve, moment
+from tests.live.views.test_mixture import curve, moment
 from tests.pages.test_figures_mixture import checked, titles, values
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

@@ -20,7 +20,7 @@ from pages.figures.mixture import (
     variance_figure,
 )
 from pages.figures.palette import DARK, DEEP, LIGHT, SINGLE
-from tests.core.test_mixture_view import curve, moment
+from tests.live.views.test_mixture import curve, moment
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

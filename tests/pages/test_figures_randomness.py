@@ -13,7 +13,7 @@ from pages.figures.randomness import (
     gradient_noise_figure,
     share_figure,
 )
-from tests.core.test_mixture_view import curve, moment
+from tests.live.views.test_mixture import curve, moment
 from tests.pages.test_figures_mixture import checked, titles, values
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.lessons import following
-from pages.ui.server import server
+from pages.ui.stage.server import server
 from tests.pages.opened import elements, hosts, made
 
 APP = str(Path(__file__).parents[2] / "app.py")

@@ -24,7 +24,7 @@ from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
 from pages.ui.glossary_links import WORDS, Linker
 from pages.ui.lessons.lesson import Equation, sheet
-from pages.ui.server import server
+from pages.ui.stage.server import server
 from tests.pages.opened import LEARN, elements, made, open_lesson
 
 pytestmark = pytest.mark.usefixtures("uncompiled")

@@ -45,8 +45,8 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
-from pages.ui.server import server
 from pages.ui.stage.library import STATIC, EarlyScripts, library, sketch_script, stage_script
+from pages.ui.stage.server import server
 from tests.core.runs import by_chance, trained
 from tests.pages.opened import PATIENCE, elements, hosts, run_of
 

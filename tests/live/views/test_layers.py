@@ -18,7 +18,7 @@ from dgp_core.live.views.layers import (
     thinned,
     without_layers,
 )
-from tests.core.test_mixture_view import curve, moment
+from tests.live.views.test_mixture import curve, moment
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dgp_core.live.views.playground import prior as module
+from dgp_core.live.views import prior as module
 from dgp_core.live.views.prior import SLOPE_STEP, features, prior_view, slope_densities, warped_grid
 
 

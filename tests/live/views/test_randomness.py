@@ -9,8 +9,8 @@ from dgp_core.gp.layers import kl_from_prior
 from dgp_core.gp.model import JITTER, ModelSpec, bound, factorise_all, propagate
 from dgp_core.live.views import randomness as module
 from dgp_core.live.views.randomness import noise_view, row_alone
-from tests.core.test_mixture_view import curve, moment
-from tests.core.test_unbatched_lapack import batched_calls
+from tests.gp.test_unbatched_lapack import batched_calls
+from tests.live.views.test_mixture import curve, moment
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

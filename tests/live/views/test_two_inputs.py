@@ -19,7 +19,7 @@ from dgp_core.training.generic import Size
 from dgp_core.training.programs import BUILDERS
 from dgp_core.training.train import TrainSpec
 from tests.core.runs import moved
-from tests.core.test_unbatched_lapack import batched_calls
+from tests.gp.test_unbatched_lapack import batched_calls
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
