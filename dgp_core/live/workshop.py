@@ -249,7 +249,7 @@ class Workshop:
             ticket, now = self._ticket(run_id), self._clock()
             if ticket.busy or ticket.prepared or self._at_once(ticket):
                 return 0
-            if ticket.run.size is not None and programs().employs:
+            if ticket.run.size is not None and programs().delegated(ticket.run.programs):
                 return max(programs().place(program) for program in ticket.run.programs)
             others = [t for t in self._tickets.values() if t.admitted and not t.prepared]
             waiting = [t for t in others if t.busy or now - t.seen <= IDLE_SECONDS]
@@ -387,8 +387,8 @@ class Workshop:
         for ticket in self._tickets.values():
             ready = ticket.admitted and not (ticket.prepared or ticket.busy)
             if ready and self._at_once(ticket) == known:
-                if not known and ticket.run.size is not None and programs().employs:
-                    continue  # a compiler makes its programs
+                if not known and ticket.run.size and programs().delegated(ticket.run.programs):
+                    continue
                 if now - ticket.seen <= IDLE_SECONDS:
                     return ticket
                 found = found or ticket

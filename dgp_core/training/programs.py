@@ -155,6 +155,7 @@ class Programs:
         self._loaded: OrderedDict[Program, tuple[Callable, float]] = OrderedDict()
         self._loading: dict[Program, Future] = {}
         self._compilers: _Compilers | None = None
+        self._failed: set[Program] = set()
 
     def get(self, program: Program) -> Callable:
         """The program, ready to be called; whoever comes first waits for it to be made."""
@@ -197,10 +198,16 @@ class Programs:
                 if not self.known(program):
                     self._compilers.ask(program, urgent=True)
 
-    @property
-    def employs(self) -> bool:
-        """Whether there are compilers."""
-        return self._compilers is not None
+    def delegated(self, programs: Iterable[Program]) -> bool:
+        """Whether compilers make what is missing of these, if need be from now on.
+
+        What a compiler has failed at is left to whoever calls it.
+        """
+        missing = [program for program in programs if not self.known(program)]
+        if self._compilers is None or self._failed.intersection(missing):
+            return False
+        self.request(missing)
+        return True
 
     def place(self, program: Program) -> int:
         """How many programs are compiled before this one."""
@@ -211,6 +218,10 @@ class Programs:
         if self.folder is not None and self._compilers is None:
             self._compilers = _Compilers(self, on_ready)
             self.request(wanted)
+
+    def failed(self, program: Program) -> None:
+        """Notes that a compiler could not make a program."""
+        self._failed.add(program)
 
     def prefetch(self, program: Program) -> None:
         """Has a program compiled before anybody asks for it."""
@@ -234,7 +245,7 @@ class Programs:
         if path is None:
             return compile_program(program)
         if not path.is_file() and self._compilers is not None:
-            with suppress(Exception):  # then it is compiled here
+            with suppress(RuntimeError):  # then it is compiled here
                 self._compilers.ask(program, urgent=True).result()
         if path.is_file():
             try:
@@ -348,13 +359,15 @@ class _Compilers:
                     request = {"name": program.name, "size": list(program.size)}
                     process.stdin.write(json.dumps(request) + "\n")
                     process.stdin.flush()
-                    if process.stdout.readline().strip() != "done":
-                        raise RuntimeError("the compiler failed")
+                    done = process.stdout.readline().strip() == "done"
+                    if not (done and self._programs.known(program)):
+                        raise RuntimeError("The compiler failed, or its disk is full.")
                 future.set_result(None)
-            except Exception as error:
+            except (OSError, RuntimeError) as error:
                 self._end(process)
                 process = None
-                future.set_exception(error)
+                self._programs.failed(program)
+                future.set_exception(RuntimeError(str(error)))
             finally:
                 with self._lock:
                     self._asked.pop(program, None)
