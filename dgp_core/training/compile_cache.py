@@ -1,6 +1,9 @@
 """Compiled code that outlives the process: a second start of the server compiles almost nothing."""
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import jax
@@ -34,10 +37,30 @@ def remember_compilations(folder: Path | None = None) -> Path | None:
         _thin(folder)
     except (OSError, RuntimeError):  # RuntimeError: there is no home
         return None
-    jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
-    compilation_cache.reset_cache()  # else a process that has compiled already would not notice
+    _use(str(folder))
     return folder
+
+
+_alone = threading.Lock()
+
+
+@contextmanager
+def without_cache() -> Iterator[None]:
+    """Compiles anew whatever the folder holds: XLA on the CPU serialises a program that it has
+    itself loaded without some of its functions (NOT_FOUND when it is called)."""
+    with _alone:
+        folder = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+        _use(None)
+        try:
+            yield
+        finally:
+            _use(folder)
+
+
+def _use(folder: str | None) -> None:
+    jax.config.update("jax_compilation_cache_dir", folder)
+    compilation_cache.reset_cache()  # else a process that has compiled already would not notice
 
 
 def _thin(folder: Path) -> None:

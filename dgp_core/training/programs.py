@@ -35,7 +35,7 @@ from jax.experimental import serialize_executable
 
 from dgp_core.gp.model import Bound
 from dgp_core.training import generic
-from dgp_core.training.compile_cache import cache_folder
+from dgp_core.training.compile_cache import cache_folder, without_cache
 from dgp_core.training.generic import Size
 
 OPTIONS = {
@@ -100,6 +100,7 @@ SOURCES = (
     "training/optimise.py",
     "training/train.py",
     "training/generic.py",
+    "training/programs.py",
     "live/views/evaluate.py",
 )
 """What programs are made of; a change of any is another version of them all."""
@@ -109,7 +110,9 @@ def compile_program(program: Program) -> jax.stages.Compiled:
     """The program, compiled here and now."""
     built = BUILDERS[program.name](program.size)
     options = OPTIONS if jax.default_backend() == "cpu" else None
-    return jax.jit(built.function).lower(*built.arguments).compile(compiler_options=options)
+    lowered = jax.jit(built.function).lower(*built.arguments)
+    with without_cache():  # it is stored
+        return lowered.compile(compiler_options=options)
 
 
 def _load(program: Program, path: Path) -> Callable:
