@@ -1,10 +1,8 @@
 """The suite's common ground: no silent broadcasting, fixed seeds, and the larger data sets."""
 
-import atexit
 import gc
+import hashlib
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 import jax
@@ -12,22 +10,28 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from dgp_core.training import compile_cache
+
 # (N,) against (N, 1) is an error, not an (N, N) matrix.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # XLA writes its loops by its older way, in half the time; they run as fast. Servers and processes
 # that tests start hear of it by the environment, and this one before it compiles anything.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
+FLAG = "--xla_cpu_use_fusion_emitters=false"
+if FLAG not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}".strip()
 
-# Programs that one process or module of the suite has compiled serve the others: workers and the
-# tests' servers hear of the folder by the environment.
+# Programs that were compiled once serve the suite's other processes, and later runs of it: workers
+# and the tests' servers hear of the folder by the environment. JAX's own keys leave out what the
+# processor can do.
 if not jax.config.jax_compilation_cache_dir:
-    PROGRAMS = tempfile.mkdtemp(prefix="dgp-programs-")
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = PROGRAMS
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
-    jax.config.update("jax_compilation_cache_dir", PROGRAMS)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-    atexit.register(shutil.rmtree, PROGRAMS, ignore_errors=True)
+    machine = hashlib.sha256("\0".join(compile_cache.processor()).encode()).hexdigest()[:16]
+    folder = compile_cache.cache_folder().parent / "tests" / machine
+    compile_cache.thin(folder.parent)
+    if compile_cache.remember_compilations(folder):
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")

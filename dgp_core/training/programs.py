@@ -12,7 +12,6 @@ import hashlib
 import itertools
 import json
 import os
-import platform
 import queue
 import shutil
 import subprocess
@@ -35,7 +34,7 @@ from jax.experimental import serialize_executable
 
 from dgp_core.gp.model import Bound
 from dgp_core.training import generic
-from dgp_core.training.compile_cache import cache_folder
+from dgp_core.training.compile_cache import cache_folder, processor, without_cache
 from dgp_core.training.generic import Size
 
 OPTIONS = {
@@ -100,6 +99,7 @@ SOURCES = (
     "training/optimise.py",
     "training/train.py",
     "training/generic.py",
+    "training/programs.py",
     "live/views/evaluate.py",
 )
 """What programs are made of; a change of any is another version of them all."""
@@ -109,7 +109,9 @@ def compile_program(program: Program) -> jax.stages.Compiled:
     """The program, compiled here and now."""
     built = BUILDERS[program.name](program.size)
     options = OPTIONS if jax.default_backend() == "cpu" else None
-    return jax.jit(built.function).lower(*built.arguments).compile(compiler_options=options)
+    lowered = jax.jit(built.function).lower(*built.arguments)
+    with without_cache():  # it is stored
+        return lowered.compile(compiler_options=options)
 
 
 def _load(program: Program, path: Path) -> Callable:
@@ -137,11 +139,8 @@ def _prepare_lapack() -> None:
 def _fingerprint() -> str:
     """Of all that a compiled program depends on: this code, JAX, XLA's options, the processor."""
     versions = [version(name) for name in ("jax", "jaxlib", "optax")]
-    parts = [*versions, sys.version, platform.machine()]
+    parts = [*versions, sys.version, *processor()]
     parts += [os.environ.get("XLA_FLAGS", ""), jax.default_backend(), repr(OPTIONS)]
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        parts += [line for line in lines if line.startswith(("model name", "flags"))][:2]
     parts += [(Path(__file__).parents[1] / name).read_text() for name in SOURCES]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 

@@ -543,7 +543,7 @@ def test_a_known_shape_does_not_wait_for_anothers_compilation(workshop, monkeypa
         prepare(run)
 
     monkeypatch.setattr(Run, "prepare", slow)
-    stuck, _ = workshop.start(step_data(), ModelSpec(layers=1, inducing=3), TRAIN)
+    stuck, _ = workshop.start(step_data(), replace(OWN, inducing=3), TRAIN)
     until(lambda: workshop._tickets[stuck].busy)
     quick, _ = workshop.start(step_data(1, n=39), MODEL, TrainSpec(**{**vars(TRAIN), "seed": 7}))
     try:

@@ -10,6 +10,8 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from dgp_core.training import compile_cache
 from dgp_core.training.compile_cache import cache_folder, remember_compilations
+from dgp_core.training.generic import Size
+from dgp_core.training.programs import BUILDERS, Program, Programs, programs
 
 SETTINGS = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
 
@@ -52,6 +54,19 @@ def test_a_compilation_is_kept_and_found_again(tmp_path, settings_back):
         assert len(hits) == 1
     finally:
         jax.monitoring.unregister_event_listener(listen)
+
+
+def test_a_stored_program_is_whole_though_jax_has_it_in_its_cache(tmp_path, settings_back):
+    programs()  # knows its builders
+    remember_compilations(tmp_path / "jax")
+    jax.config.update(SETTINGS[1], 0.0)
+    ready = Program("ready", Size(25, 1, 1, False, 1, 1, 0, 0))
+    zeros = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), BUILDERS["ready"](ready.size).arguments
+    )
+    for folder in ("first", "second"):
+        Programs(tmp_path / folder).store(ready)
+        jax.block_until_ready(Programs(tmp_path / folder).get(ready)(*zeros))
 
 
 def test_nothing_is_kept_by_an_import_alone():
