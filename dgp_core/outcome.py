@@ -9,7 +9,7 @@ from scipy import stats
 from dgp_core.archive import Archive, ArchiveError
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 from dgp_core.evaluation import scores
-from dgp_core.evaluation.judge import straight_line
+from dgp_core.evaluation.forecast import straight_line
 from dgp_core.evaluation.scores import COVERAGES
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.mixture import Mixture

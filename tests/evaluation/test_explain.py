@@ -16,7 +16,7 @@ from dgp_core.evaluation.explain import (
     response,
     two_inputs,
 )
-from dgp_core.evaluation.judge import deep_predictor
+from dgp_core.evaluation.forecast import deep_predictor
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.model import DeepGP, ModelSpec, create_model

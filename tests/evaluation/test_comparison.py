@@ -9,29 +9,27 @@ import pytest
 from scipy import stats
 
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
-from dgp_core.evaluation import judge, scores
-from dgp_core.evaluation.judge import (
-    Card,
-    Forecast,
+from dgp_core.evaluation import comparison, forecast, scores
+from dgp_core.evaluation.comparison import (
+    ScoreCard,
     compare,
-    confusion,
-    deep_predictor,
-    exact_predictor,
     fold_error,
-    linear_predictor,
     paired_difference,
+    score,
+    table,
+    verdict,
+)
+from dgp_core.evaluation.diagnostics import (
+    confusion,
     pit_histogram,
     predicted_observed,
     reliability,
     residuals,
-    sample_places,
-    sample_rows,
-    score,
-    table,
-    verdict,
     worst_rows,
 )
-from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.evaluation.forecast import Forecast, deep_predictor, exact_predictor, linear_predictor
+from dgp_core.gp import predict
+from dgp_core.gp.data import Dataset, Scaler, sample_places, sample_rows
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.likelihoods import Poisson
 from dgp_core.gp.mixture import Mixture
@@ -49,7 +47,7 @@ def dataset(X, Y, task="regression", classes=()):
 
 def card(model, log_density, fold=0, n_train=1000, **forecast):
     n = len(log_density)
-    return Card(
+    return ScoreCard(
         model=model,
         fold=fold,
         rows=np.arange(n),
@@ -111,7 +109,7 @@ def test_blocks_are_joined_in_order(fitted, monkeypatch):
     model, X, y = fitted
     rows = dataset(X[:30], y[:30, None])
     whole = deep_predictor(model.state_.model, model.scaler_)(rows)
-    monkeypatch.setattr(judge, "BLOCK", 8)
+    monkeypatch.setattr(forecast, "BLOCK", 8)
     parts = deep_predictor(model.state_.model, model.scaler_)(rows)
     for name in ("log_density", "mean", "low", "pit", "crps"):
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-10)
@@ -206,7 +204,7 @@ def test_the_exact_gp_is_fitted_as_far_as_in_one_go(rng):
 
 
 def test_of_very_many_rows_some_are_scored(monkeypatch, rng):
-    monkeypatch.setattr(judge, "MOST_SCORED", 20)
+    monkeypatch.setattr(comparison, "MOST_SCORED", 20)
     X = rng.standard_normal((100, 1))
     rows = dataset(X, X)
     made = score("linear", linear_predictor(rows), rows, n_train=9, rows=np.arange(500, 600))
@@ -228,7 +226,7 @@ def test_the_error_over_rows_of_a_mean_is_the_textbooks(rng):
     made = card(
         "m", rng.standard_normal(20), mean=rng.standard_normal((20, 1)), crps=np.ones((20, 1))
     )
-    made = replace(made, scores=judge._scores(made.forecast, made.observed))
+    made = replace(made, scores=comparison._scores(made.forecast, made.observed))
     found = table([made])["m"]
     # Twenty groups of one row: the jackknife's error of a mean is s/√n.
     assert found["log_likelihood"].error == pytest.approx(stats.sem(made.forecast.log_density))
@@ -241,7 +239,7 @@ def test_the_error_over_rows_of_a_mean_is_the_textbooks(rng):
 def test_the_table_is_of_the_folds_once_there_are_two(rng):
     numbers = dict(mean=np.zeros((50, 1)), crps=np.ones((50, 1)))
     own = [card("m", rng.standard_normal(50) + k, k, 100, **numbers) for k in range(3)]
-    own = [replace(c, scores=judge._scores(c.forecast, c.observed)) for c in own]
+    own = [replace(c, scores=comparison._scores(c.forecast, c.observed)) for c in own]
     assert table(own[:1])["m"]["log_likelihood"].n == 50
     assert table(own[:2])["m"]["log_likelihood"].n == 50
     means = [c.scores["log_likelihood"] for c in own[1:]]
@@ -257,7 +255,7 @@ def _rate(rng, K, n, spread, shift, noise, trials=1500):
     for _ in range(trials):
         d = noise((K, n)) + spread / np.sqrt(n) * rng.standard_normal((K, 1)) * (K > 1)
         mean, error = paired_difference(list(d + shift * size), 1 / (K - 1) if K > 1 else 0.11)
-        words.append(np.sign(mean) * (abs(mean) > judge.ERRORS * error))
+        words.append(np.sign(mean) * (abs(mean) > comparison.ERRORS * error))
     return np.mean(np.array(words) > 0), np.mean(np.array(words) < 0)
 
 
@@ -294,7 +292,7 @@ def test_the_rule_holds_for_real_folds_of_models_that_are_alike():
                 log_p.append(stats.norm.logpdf(y[held], A[held] @ w, s))
             differences.append(log_p[0] - log_p[1])
         mean, error = paired_difference(differences, 1 / (K - 1))
-        found += abs(mean) > max(judge.ERRORS * error, judge.NEGLIGIBLE)
+        found += abs(mean) > max(comparison.ERRORS * error, comparison.NEGLIGIBLE)
     assert found / trials <= 0.08
 
 
@@ -447,7 +445,7 @@ def test_the_wrong_picture_is_refused_with_the_right_one():
 def test_draws_of_counts_have_their_moments(rng):
     latent = Mixture(rng.uniform(-1, 2, (2, 40, 1)), rng.uniform(0, 0.3, (2, 40, 1)))
     model = DeepGP((), Poisson.create(1))
-    y = judge.draw_observations(model, latent, rng, 20_000)
+    y = predict.draw_observations(model, latent, rng, 20_000)
     # E y = E e^f and Var y = E e^f + Var e^f, with E e^(kf) = mean of e^(km + k²v/2).
     first, second = (
         np.exp(k * latent.means + k * k * latent.variances / 2).mean(0) for k in (1, 2)
