@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgp_core.evaluation import scores
 from dgp_core.evaluation.forecast import Forecast, Predictor
 from dgp_core.gp.data import Dataset, Task, sample_rows
 
@@ -82,7 +81,7 @@ def score(
         forecast=forecast,
         task=held.task,
         classes=held.classes,
-        scores=_scores(forecast, held.Y),
+        scores=forecast.scores(held.Y),
         seconds_per_step=seconds_per_step,
         seconds=seconds,
     )
@@ -93,19 +92,6 @@ def _padded(rows: Dataset, n: int) -> Dataset:
     places = np.arange(max(n, len(rows)))
     places[len(rows) :] = 0
     return rows if len(places) == len(rows) else rows.take(places)
-
-
-def _scores(forecast: Forecast, Y: np.ndarray) -> dict[str, float]:
-    found = {"log_likelihood": float(forecast.log_density.mean())}
-    if forecast.probabilities is not None:
-        named = scores.class_scores(forecast.probabilities, Y)
-        return found | {name: named[name] for name in ("accuracy", "auc", "brier")}
-    assert forecast.mean is not None and forecast.crps is not None
-    found["rmse"] = float(np.sqrt(np.mean((Y - forecast.mean) ** 2)))
-    found["crps"] = float(forecast.crps.mean())
-    for share, inside in forecast.inside.items():
-        found[f"coverage_{round(100 * share)}"] = float(inside.mean())
-    return found
 
 
 @dataclass(frozen=True)
@@ -187,7 +173,7 @@ def _row_errors(card: ScoreCard) -> dict[str, float]:
     for j in range(g):
         keep = np.flatnonzero(group != j)
         forecast = card.forecast.take(keep)
-        without.append(list(_scores(forecast, card.observed[keep]).values()))
+        without.append(list(forecast.scores(card.observed[keep]).values()))
     errors = np.sqrt((g - 1) * np.var(without, 0))
     return dict(zip(card.scores, errors.tolist(), strict=True))
 

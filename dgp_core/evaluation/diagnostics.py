@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from dgp_core.evaluation import calibration
+from dgp_core.evaluation.calibration import BINS, Reliability
 from dgp_core.evaluation.comparison import ScoreCard
 from dgp_core.evaluation.forecast import Forecast
 from dgp_core.tables.plain import visible
@@ -12,45 +14,30 @@ from dgp_core.tables.plain import visible
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """PIT values in bins: flat where predictions are honest."""
+    """PIT values in bins: flat where predictions are calibrated."""
 
     edges: np.ndarray
     shares: np.ndarray
     """Of all rows and outputs, in each bin."""
     low: float
-    """Between `low` and `high`, 95 % of an honest model's bars lie."""
+    """Between `low` and `high`, 95 % of a calibrated model's bars lie."""
     high: float
 
 
-def pit_histogram(card: ScoreCard, n_bins: int = 10) -> Histogram:
+def pit_histogram(card: ScoreCard, n_bins: int = BINS) -> Histogram:
     """Where observations fall in their predicted distributions.
 
-    A hump says too wide, a bowl too narrow, a slope too high or too low.
+    Hump-shaped: too wide; U-shaped: too narrow; sloped: biased.
     """
     pit = card.forecast.pit
     if pit is None:
         raise ValueError("Classes have no PIT values: draw their reliability instead.")
     counts, edges = np.histogram(pit, n_bins, (0.0, 1.0))
-    n = pit.size
-    low, high = stats.binom.ppf([0.025, 0.975], n, 1 / n_bins) / n
-    return Histogram(edges, counts / n, float(low), float(high))
+    low, high = calibration.expected_bin_counts(pit.size, n_bins)
+    return Histogram(edges, counts / pit.size, low / pit.size, high / pit.size)
 
 
-@dataclass(frozen=True, eq=False)
-class Reliability:
-    """How often what was said with a probability came true; on the diagonal where honest."""
-
-    edges: np.ndarray
-    predicted: np.ndarray
-    """The mean probability in each bin; NaN in an empty one, as below."""
-    observed: np.ndarray
-    """The share that came true."""
-    error: np.ndarray
-    """√(p(1−p)/n) of that share where the predicted probabilities are right."""
-    count: np.ndarray
-
-
-def reliability(card: ScoreCard, n_bins: int = 10, of_class: int | None = None) -> Reliability:
+def reliability(card: ScoreCard, n_bins: int = BINS, of_class: int | None = None) -> Reliability:
     """Of one class; where none is named, of the second of two, or of each row's likeliest."""
     p = card.forecast.probabilities
     if p is None:
@@ -58,15 +45,9 @@ def reliability(card: ScoreCard, n_bins: int = 10, of_class: int | None = None) 
     codes = card.observed[:, 0].astype(int)
     if of_class is None and p.shape[1] == 2:
         of_class = 1
-    said = p.max(1) if of_class is None else p[:, of_class]
-    true = codes == (p.argmax(1) if of_class is None else of_class)
-    edges = np.linspace(0.0, 1.0, n_bins + 1)
-    place = np.clip(np.digitize(said, edges) - 1, 0, n_bins - 1)
-    count = np.bincount(place, minlength=n_bins)
-    n = np.where(count > 0, count, np.nan)
-    predicted = np.bincount(place, said, n_bins) / n
-    observed = np.bincount(place, true, n_bins) / n
-    return Reliability(edges, predicted, observed, np.sqrt(predicted * (1 - predicted) / n), count)
+    predicted = p.max(1) if of_class is None else p[:, of_class]
+    happened = codes == (p.argmax(1) if of_class is None else of_class)
+    return calibration.reliability(predicted, happened, n_bins)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from dgp_core.evaluation import scores
+from dgp_core.evaluation.calibration import inside
 from dgp_core.gp.data import Dataset, Scaler, sample_rows
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.likelihoods import Gaussian
@@ -63,6 +64,24 @@ class Forecast:
         """These rows alone."""
         return _each_field([self], lambda parts: parts[0][rows])
 
+    @classmethod
+    def join(cls, parts: list["Forecast"]) -> "Forecast":
+        """Several forecasts of rows one behind another."""
+        return _each_field(parts, np.concatenate)
+
+    def scores(self, Y: np.ndarray) -> dict[str, float]:
+        """Every score by its name, of what was observed (n, P)."""
+        found = {"log_likelihood": float(self.log_density.mean())}
+        if self.probabilities is not None:
+            named = scores.class_scores(self.probabilities, Y)
+            return found | {name: named[name] for name in ("accuracy", "auc", "brier")}
+        assert self.mean is not None and self.crps is not None
+        found["rmse"] = float(np.sqrt(np.mean((Y - self.mean) ** 2)))
+        found["crps"] = float(self.crps.mean())
+        for share, held in self.inside.items():
+            found[f"coverage_{round(100 * share)}"] = float(held.mean())
+        return found
+
 
 Predictor = Callable[[Dataset], Forecast]
 """Rows in the user's units to a forecast."""
@@ -93,10 +112,10 @@ def _in_blocks(rows: Dataset, block: Callable[[np.ndarray, np.ndarray, int], For
         index[index >= n] = start
         part = block(rows.X[index], rows.Y[index], i)
         parts.append(part.take(slice(n - start)))
-    return _each_field(parts, np.concatenate)
+    return Forecast.join(parts)
 
 
-def _from_mixture(mixture: Mixture, Y: np.ndarray, log_p: np.ndarray) -> Forecast:
+def from_mixture(mixture: Mixture, Y: np.ndarray, log_p: np.ndarray) -> Forecast:
     """Exact, where each component is the distribution of y itself."""
     low, median, high = mixture.quantile(np.array([(1 - SHARE) / 2, 0.5, (1 + SHARE) / 2]))
     pit = mixture.cdf(Y)
@@ -108,20 +127,23 @@ def _from_mixture(mixture: Mixture, Y: np.ndarray, log_p: np.ndarray) -> Forecas
         high=high,
         pit=pit,
         crps=mixture.crps(Y),
-        inside={share: np.abs(pit - 0.5) <= share / 2 for share in scores.COVERAGES},
+        inside=dict(zip(scores.COVERAGES, inside(pit, scores.COVERAGES), strict=True)),
     )
 
 
-def _from_draws(
-    y: np.ndarray, mean: np.ndarray, Y: np.ndarray, log_p: np.ndarray, rng: np.random.Generator
+def from_draws(
+    draws: scores.Draws,
+    mean: np.ndarray,
+    Y: np.ndarray,
+    log_p: np.ndarray,
+    rng: np.random.Generator,
 ) -> Forecast:
-    """From observations drawn (K, n, P), where the noise is not Gaussian."""
-    draws = scores.Draws(y)
+    """From a sample of y, where the noise is not Gaussian."""
     shares = np.array([SHARE, *scores.COVERAGES])
     levels = np.concatenate([(1 - shares) / 2, (1 + shares) / 2, [0.5]])
     q = draws.quantile(levels)
     low, high = q[: len(shares)], q[len(shares) : -1]
-    inside = (low[1:] <= Y) & (Y <= high[1:])
+    held = (low[1:] <= Y) & (Y <= high[1:])
     return Forecast(
         log_density=log_p,
         mean=mean,
@@ -130,7 +152,7 @@ def _from_draws(
         high=high[0],
         pit=draws.pit(Y, rng),
         crps=draws.crps(Y),
-        inside=dict(zip(scores.COVERAGES, inside, strict=True)),
+        inside=dict(zip(scores.COVERAGES, held, strict=True)),
     )
 
 
@@ -145,10 +167,10 @@ def deep_predictor(model: DeepGP, scaler: Scaler, seed: int = 0, n_samples: int 
             return Forecast(log_p, probabilities=class_probabilities(model, latent))
         observed = predict_observed(model, latent).affine(scaler.y_scale, scaler.y_mean)
         if isinstance(model.likelihood, Gaussian):
-            return _from_mixture(observed, Y, log_p)
+            return from_mixture(observed, Y, log_p)
         rng = np.random.default_rng([seed, i])
         y = scaler.outputs_back(draw_observations(model, latent, rng, DRAWS))
-        return _from_draws(y, observed.mean, Y, log_p, rng)
+        return from_draws(scores.Draws(y), observed.mean, Y, log_p, rng)
 
     return lambda rows: _in_blocks(rows, block)
 
@@ -172,11 +194,11 @@ def linear_predictor(train: Dataset, seed: int = 0) -> Predictor:
     def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
         if isinstance(line, LinearRegression):
             mixture = line.predict(X)
-            return _from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
+            return from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
         if isinstance(line, PoissonRegression):
             rate, rng = line.predict_rate(X), np.random.default_rng([seed, i])
             y = rng.poisson(rate, (DRAWS, *rate.shape)).astype(np.float64)
-            return _from_draws(y, rate, Y, stats.poisson.logpmf(Y, rate).sum(1), rng)
+            return from_draws(scores.Draws(y), rate, Y, stats.poisson.logpmf(Y, rate).sum(1), rng)
         p = line.predict_proba(X)
         chosen = np.take_along_axis(p, Y.astype(int), 1)[:, 0]
         return Forecast(np.log(np.maximum(chosen, 1e-300)), probabilities=p)
@@ -208,6 +230,6 @@ def exact_predictor(
 
     def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
         mixture = exact.predict(scaler.inputs(X)).affine(scaler.y_scale, scaler.y_mean)
-        return _from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
+        return from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
 
     return lambda rows: _in_blocks(rows, block)

@@ -150,7 +150,7 @@ def _pit(card: ScoreCard, ink: Ink, height: int) -> dict:
 
 def _reliability(card: ScoreCard, ink: Ink, height: int) -> dict:
     seen = diagnostics.reliability(card)
-    held = seen.count > 0
+    held = seen.counts > 0
     colour, mark, _ = look_of(card.model)
     p = seen.predicted[held]
     of = plain(card.classes[1], 30) if len(card.classes) == 2 else "its likeliest class"
@@ -167,7 +167,7 @@ def _reliability(card: ScoreCard, ink: Ink, height: int) -> dict:
                 "y": seen.observed[held],
                 "error_y": _bars(2 * seen.error[held], colour),
                 "marker": {"color": colour, "size": 9, "symbol": mark},
-                "text": [f"{n:,} rows" for n in seen.count[held]],
+                "text": [f"{n:,} rows" for n in seen.counts[held]],
                 "hovertemplate": "said %{x:.1%}, came true %{y:.1%}, %{text}<extra></extra>",
             },
         ],

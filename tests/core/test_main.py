@@ -18,7 +18,6 @@ from dgp_core import archive, outcome
 from dgp_core.__main__ import main
 from dgp_core.archive import Archive
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor, ProgressBar
-from dgp_core.evaluation.scores import regression_scores
 from dgp_core.gp.data import split
 from dgp_core.gp.model import create_model
 from dgp_core.live.keep import archive_of, source_of
@@ -26,6 +25,7 @@ from dgp_core.live.run import Run
 from dgp_core.tables.table import read_table
 from dgp_core.training.optimise import create_state
 from dgp_core.training.train import Progress, Rows, Windows, train_chunk
+from tests.core.textbook import mixture_scores
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -128,7 +128,7 @@ def test_scores_are_of_rows_that_were_held_out(folder, model, capsys):
         table = table.decide(name, "dropped")
     _, test = split(table.to_dataset("y", "regression", "drop").dataset, 0.9, 0)
     with pytest.warns(UserWarning, match="feature names"):
-        expected = regression_scores(estimator.predict_mixture(test.X), test.Y)
+        expected = mixture_scores(estimator.predict_mixture(test.X), test.Y)
     assert found == pytest.approx(expected, rel=1e-5)
     assert record.source is not None and record.source.file == "rows.csv"
 

@@ -36,6 +36,7 @@ from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import DeepGP, ModelSpec, create_model
 from dgp_core.gp.predict import _latent_rows, predict_latent
 from dgp_core.gp.references import ExactGP, LinearRegression
+from tests.core.textbook import mixture_scores
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -90,8 +91,7 @@ def test_a_deep_forecast_is_the_estimators(fitted):
     quantiles = mixture.quantile([0.05, 0.5, 0.95])
     np.testing.assert_allclose([f.low, f.median, f.high], quantiles, rtol=1e-9)
     made = score("deep", lambda _: f, rows, n_train=40).scores
-    theirs = scores.regression_scores(mixture, rows.Y)
-    assert made == pytest.approx(theirs)
+    assert made == pytest.approx(mixture_scores(mixture, rows.Y), rel=1e-4)
 
 
 def test_a_forecast_of_any_number_of_rows_compiles_few_shapes(fitted):
@@ -226,7 +226,7 @@ def test_the_error_over_rows_of_a_mean_is_the_textbooks(rng):
     made = card(
         "m", rng.standard_normal(20), mean=rng.standard_normal((20, 1)), crps=np.ones((20, 1))
     )
-    made = replace(made, scores=comparison._scores(made.forecast, made.observed))
+    made = replace(made, scores=made.forecast.scores(made.observed))
     found = table([made])["m"]
     # Twenty groups of one row: the jackknife's error of a mean is s/√n.
     assert found["log_likelihood"].error == pytest.approx(stats.sem(made.forecast.log_density))
@@ -239,7 +239,7 @@ def test_the_error_over_rows_of_a_mean_is_the_textbooks(rng):
 def test_the_table_is_of_the_folds_once_there_are_two(rng):
     numbers = dict(mean=np.zeros((50, 1)), crps=np.ones((50, 1)))
     own = [card("m", rng.standard_normal(50) + k, k, 100, **numbers) for k in range(3)]
-    own = [replace(c, scores=comparison._scores(c.forecast, c.observed)) for c in own]
+    own = [replace(c, scores=c.forecast.scores(c.observed)) for c in own]
     assert table(own[:1])["m"]["log_likelihood"].n == 50
     assert table(own[:2])["m"]["log_likelihood"].n == 50
     means = [c.scores["log_likelihood"] for c in own[1:]]
@@ -374,7 +374,7 @@ def test_reliability_counts_what_came_true(rng):
     made = card("m", np.zeros(20_000), probabilities=np.column_stack([1 - p, p]))
     made = replace(made, observed=y[:, None].astype(float), classes=("no", "yes"))
     r = reliability(made)
-    assert r.count.sum() == 20_000
+    assert r.counts.sum() == 20_000
     assert np.all(np.abs(r.observed - r.predicted) < 4 * r.error)
     np.testing.assert_allclose(r.predicted, np.arange(10) / 10 + 0.05, atol=0.01)
     counts = confusion(made)
@@ -387,11 +387,11 @@ def test_reliability_of_many_classes_is_of_the_likeliest():
         card("m", np.zeros(3), probabilities=p), observed=np.array([[0.0], [2.0], [1.0]])
     )
     r = reliability(made, n_bins=4)
-    assert r.count.tolist() == [0, 0, 2, 1]
+    assert r.counts.tolist() == [0, 0, 2, 1]
     np.testing.assert_allclose(r.observed[2:], [0.5, 1.0])
     assert np.isnan(r.observed[0])
     one = reliability(made, n_bins=4, of_class=1)
-    assert one.count.tolist() == [3, 0, 0, 0] and one.observed[0] == pytest.approx(1 / 3)
+    assert one.counts.tolist() == [3, 0, 0, 0] and one.observed[0] == pytest.approx(1 / 3)
 
 
 def test_rows_of_little_likelihood_come_first(fitted):
