@@ -6,7 +6,9 @@ processes" (NIPS 2017). Axis letters, here once and for all:
     S samples · N rows · B minibatch · M inducing points · D inputs · P outputs · L layers
 """
 
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 import scipy.linalg.cython_lapack  # noqa: F401  (JAX's own LAPACK on the CPU)
@@ -23,7 +25,6 @@ for _library in ThreadpoolController().lib_controllers:
 
 # ruff: noqa: E402  (the lines above come before anything that makes an array)
 from dgp_core.archive import Archive, ArchiveError
-from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 from dgp_core.gp.data import Dataset, Scaler, split
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import Bound, DeepGP, ModelSpec, bound, create_model, propagate
@@ -39,6 +40,17 @@ from dgp_core.gp.predict import (
 )
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.train import PAPER, Progress, Rows, TrainSpec, resume, train_chunk
+
+if TYPE_CHECKING:
+    from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
+
+
+def __getattr__(name: str):
+    """The estimators when they are asked for: scikit-learn takes a second to load."""
+    if name in ("DeepGPClassifier", "DeepGPRegressor"):
+        return getattr(import_module("dgp_core.estimator"), name)
+    raise AttributeError(f"module 'dgp_core' has no attribute {name!r}")
+
 
 __all__ = [
     "PAPER",

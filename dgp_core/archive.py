@@ -12,7 +12,7 @@ import math
 import os
 import secrets
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -120,11 +120,15 @@ def save(file: File, archive: Archive) -> None:
     if not isinstance(file, str | os.PathLike):
         file.write(content)
         return
-    path = Path(file)
+    write(Path(file), [content])
+
+
+def write(path: Path, blocks: Iterable[bytes]) -> None:
+    """Writes a file, all or nothing."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         with beside.open("xb") as part:
-            part.write(content)
+            part.writelines(blocks)
             part.flush()
             os.fsync(part.fileno())
         os.replace(beside, path)

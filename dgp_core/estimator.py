@@ -1,21 +1,16 @@
-"""Deep GPs with scikit-learn's conventions, in the user's own units.
+"""Deep GPs as scikit-learn's estimators, in the user's own units."""
 
-scikit-learn itself is not needed: where it is loaded, its own error and warning classes are used,
-so that its pipelines, searches and checks take these estimators for their own.
-"""
-
-import importlib
-import inspect
 import operator
-import sys
 import warnings
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError
@@ -26,6 +21,7 @@ from dgp_core.gp.model import SKETCH, MeanFunction, ModelSpec, Precision, create
 from dgp_core.gp.predict import (
     LayerView,
     class_probabilities,
+    draw_observations,
     function_draws,
     layer_views,
     log_density,
@@ -33,6 +29,7 @@ from dgp_core.gp.predict import (
     predict_observed,
 )
 from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.progress import ProgressBar
 from dgp_core.training.train import HOPELESS, Progress, Rows, TrainSpec, resume
 
 MOST_PREDICT_SAMPLES = 10_000
@@ -42,80 +39,6 @@ QUANTILE_DRAWS = 4000
 """Observations drawn a row where the noise is not Gaussian and a quantile has no formula."""
 
 
-class NotFittedError(ValueError, AttributeError):
-    """A prediction was asked of a model that has learnt nothing yet."""
-
-
-def _theirs(name: str, otherwise: type) -> type:
-    """scikit-learn's own exception where scikit-learn is loaded."""
-    return getattr(sys.modules.get("sklearn.exceptions"), name, otherwise)
-
-
-class ProgressBar:
-    """Steps, their pace, the bound and the time left on stderr, as training goes on.
-
-    One line that is written again and again on a terminal, else a line now and then.
-    """
-
-    def __init__(self, steps: int):
-        self.steps, self.live = steps, sys.stderr.isatty()
-        self.first: tuple[int, float] | None = None
-        self.shown = 0.0
-
-    def __call__(self, state: TrainState, progress: Progress) -> None:
-        # The first call compiles: it tells nothing of the time that is left.
-        steps, seconds = self.first = self.first or (progress.steps, progress.seconds)
-        if not self.live and progress.seconds < self.shown + 5:
-            return
-        self.shown = progress.seconds
-        pace = (progress.seconds - seconds) / max(progress.steps - steps, 1)
-        rest = pace * (self.steps - progress.steps)
-        left = f"{rest:,.0f} s" if rest < 120 else f"{rest / 60:,.0f} min"
-        full = round(10 * progress.steps / max(self.steps, 1))
-        self.write(
-            f"[{'#' * full:10}] {progress.steps:,}/{self.steps:,} steps, "
-            f"bound {np.mean(progress.bound[-100:]):,.1f}, "
-            + (f"{1 / pace:,.3g} steps/s, {left} left" if pace else "compiled")
-        )
-
-    def write(self, line: str) -> None:
-        print(f"\r{line:78}" if self.live else line, end="" if self.live else "\n", file=sys.stderr)
-        sys.stderr.flush()
-
-    def close(self, progress: Progress) -> None:
-        self.write(f"{progress.stopped}, in {progress.seconds:,.1f} s")
-        if self.live:
-            print(file=sys.stderr)
-
-
-def _table(X: Any, name: str) -> np.ndarray:
-    """Numbers as float64, with scikit-learn's words for what is none."""
-    if hasattr(X, "toarray"):
-        raise TypeError(f"Sparse data was passed as {name}: make it dense with {name}.toarray().")
-    try:
-        X = np.asarray(X)
-    except ValueError:
-        raise ValueError(f"{name} is ragged: every row needs equally many numbers.") from None
-    if np.iscomplexobj(X):
-        raise ValueError(f"Complex data not supported: {name} must hold real numbers.")
-    X = X.astype(np.float64)
-    if not np.isfinite(X).all():
-        raise ValueError(f"Input {name} contains NaN or infinity: fill or drop such cells first.")
-    return X
-
-
-def _column_names(X: Any) -> list | None:
-    """The column names of a data frame; None where there are none or not all are text."""
-    names = list(getattr(X, "columns", ()))
-    text = [isinstance(name, str) for name in names]
-    if any(text) and not all(text):
-        raise TypeError(
-            "Feature names are only supported if all input features have string names: "
-            "convert them with X.columns = X.columns.astype(str)."
-        )
-    return names if names and all(text) else None
-
-
 def _several(value: Any) -> Any:
     """One entry for all layers, or a tuple of one for each, as Python's own numbers and text."""
     if isinstance(value, list | tuple | np.ndarray):
@@ -123,15 +46,7 @@ def _several(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-@partial(jax.jit, static_argnames="n_draws")
-def _observations(likelihood, mean, variance, key, n_draws):
-    """Observations y ~ p(y|f), f ~ q_s, n for each component: (n, S, N, P)."""
-    key_f, key_y = jax.random.split(key)
-    eps = jax.random.normal(key_f, (n_draws, *mean.shape), mean.dtype)
-    return likelihood.sample(key_y, mean[None] + jnp.sqrt(variance)[None] * eps)
-
-
-class _DeepGP:
+class _DeepGP(BaseEstimator):
     """What both estimators share."""
 
     def __init__(
@@ -181,6 +96,7 @@ class _DeepGP:
     state_: TrainState
     progress_: Progress
     n_features_in_: int
+    feature_names_in_: np.ndarray
     output_names_: tuple[str, ...]
     recipe_: dict | None
     """How a user's table became numbers, as JSON: saved along with the model."""
@@ -188,49 +104,10 @@ class _DeepGP:
     _estimator: str
     _likelihoods: tuple[str, ...]
 
-    @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        parameters = inspect.signature(_DeepGP.__init__).parameters
-        return {name: p.default for name, p in parameters.items() if name != "self"}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by its name."""
-        return {name: getattr(self, name) for name in self._defaults()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Changes settings by name."""
-        for name, value in params.items():
-            if name not in self._defaults():
-                raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {self}. "
-                    f"Valid parameters are: {', '.join(self._defaults())}."
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if repr(value) != repr(self._defaults()[name])
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the training rows: a copy that travels holds no data."""
-        return {name: value for name, value in vars(self).items() if name != "_rows"}
-
-    def __sklearn_tags__(self):
-        """What scikit-learn wants to know; nobody else asks."""
-        tags = importlib.import_module("sklearn.utils")
-        regressor = self._estimator == "regressor"
-        return tags.Tags(
-            estimator_type=self._estimator,
-            target_tags=tags.TargetTags(required=True, multi_output=regressor),
-            regressor_tags=tags.RegressorTags() if regressor else None,
-            classifier_tags=None if regressor else tags.ClassifierTags(),
-            input_tags=tags.InputTags(),
-        )
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_rows"}
 
     def single_layer(self) -> Self:
         """The rival, not yet fitted: one layer with the last one's M and kernel, the same seed."""
@@ -284,91 +161,15 @@ class _DeepGP:
             return spec
         return replace(spec, inducing=tuple(min(M, most_inducing) for M in spec.inducing_counts))
 
-    # Data at the door.
+    def _inputs(self, X: Any) -> np.ndarray:
+        """X as numbers (N, D), checked against what the model was fitted to, in standard units."""
+        check_is_fitted(self)
+        rows: Any = validate_data(self, X, reset=False, dtype=np.float64)
+        return self.scaler_.inputs(rows)
 
-    def _inputs(self, X: Any, fitting: bool = False) -> np.ndarray:
-        """X as numbers (N, D), checked against what the model was fitted to."""
-        names = _column_names(X)
-        if not fitting:
-            self._check_names(names)
-        X = _table(X, "X")
-        if X.ndim != 2:
-            raise ValueError(
-                f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
-                "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) "
-                "if it contains a single sample."
-            )
-        for what, size in zip(("sample", "feature"), X.shape, strict=True):
-            if size == 0:
-                raise ValueError(
-                    f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is "
-                    f"required."
-                )
-        if fitting:
-            self.n_features_in_ = X.shape[1]
-            vars(self).pop("feature_names_in_", None)
-            if names is not None:
-                self.feature_names_in_ = np.asarray(names, dtype=object)
-        elif X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        return X
-
-    def _check_names(self, names: list | None) -> None:
-        """A data frame's columns must be those of `fit`, in their order."""
-        own = type(self).__name__
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is None and names is not None:
-            warnings.warn(
-                f"X has feature names, but {own} was fitted without feature names", stacklevel=4
-            )
-        elif fitted is not None and names is None:
-            warnings.warn(
-                f"X does not have valid feature names, but {own} was fitted with feature names",
-                stacklevel=4,
-            )
-        elif fitted is not None and names is not None and list(fitted) != names:
-            sentences = ["The feature names should match those that were passed during fit."]
-            unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
-            for sentence, these in (
-                ("Feature names unseen at fit time:", unseen),
-                ("Feature names seen at fit time, yet now missing:", missing),
-            ):
-                if these:
-                    few = these[:5] + ["..."] * (len(these) > 5)
-                    sentences += [sentence, *(f"- {name}" for name in few)]
-            if not unseen and not missing:
-                sentences += ["Feature names must be in the same order as they were in fit."]
-            raise ValueError("\n".join(sentences) + "\n")
-
-    def _outputs(self, y: Any, n_rows: int) -> np.ndarray:
-        """y as numbers (N, P); a class as its code."""
+    def _rows_of(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        """X (N, D) and y (N, P) as numbers; a class as its code."""
         raise NotImplementedError
-
-    def _array(self, y: Any) -> np.ndarray:
-        """y as an array of whatever it holds."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        if hasattr(y, "toarray"):
-            raise TypeError("Sparse data was passed as y: make it dense with y.toarray().")
-        try:
-            y = np.asarray(y)
-        except ValueError:
-            raise ValueError("y is ragged: every row needs equally many numbers.") from None
-        if np.iscomplexobj(y):
-            raise ValueError("Complex data not supported: y must hold real numbers or labels.")
-        return y
-
-    def _check_rows(self, y: np.ndarray, n_rows: int) -> None:
-        if np.shape(y)[:1] != (n_rows,):
-            raise ValueError(
-                "Found input variables with inconsistent numbers of samples: "
-                f"{[n_rows, *np.shape(y)[:1]]}. X and y need equally many rows."
-            )
 
     # Fitting.
 
@@ -393,15 +194,13 @@ class _DeepGP:
     def _train(self, state: TrainState, spec: TrainSpec, progress: Progress) -> Self:
         X, Y = self._rows
         rows = Rows.create(X, Y, spec.minibatch, state.jitter.dtype, spec.seed)
-        bar = ProgressBar(spec.steps) if self.progress else None
-        self.state_, self.progress_ = resume(state, rows, spec, progress, bar)
+        with ProgressBar(spec.steps, progress.steps, shown=self.progress) as bar:
+            self.state_, self.progress_ = resume(state, rows, spec, progress, bar.on_chunk)
         self.train_spec_ = spec
-        if bar is not None:
-            bar.close(self.progress_)
         if int(self.state_.streak) >= HOPELESS:
             warnings.warn(
                 f"Training {self.progress_.stopped}. Try a smaller learning rate.",
-                _theirs("ConvergenceWarning", UserWarning),
+                ConvergenceWarning,
                 stacklevel=4,
             )
         return self
@@ -412,10 +211,10 @@ class _DeepGP:
         X and y are those of `fit`; they are needed again only after `load`, since a file holds no
         training rows.
         """
-        self._check_fitted()
+        check_is_fitted(self)
         if X is not None:
-            X = self._inputs(X)
-            self._rows = self.scaler_.inputs(X), self.scaler_.outputs(self._outputs(y, len(X)))
+            X, Y = self._rows_of(X, y, reset=False)
+            self._rows = self.scaler_.inputs(X), self.scaler_.outputs(Y)
         elif not hasattr(self, "_rows"):
             raise ValueError(
                 "A saved model holds no training rows: call continue_training(steps, X, y) with "
@@ -447,14 +246,8 @@ class _DeepGP:
         return "state_" in vars(self)
 
     def _fitted(self) -> Self:
-        self._check_fitted()
+        check_is_fitted(self)
         return self
-
-    def _check_fitted(self) -> None:
-        if "state_" not in vars(self):
-            raise _theirs("NotFittedError", NotFittedError)(
-                f"This {type(self).__name__} instance is not fitted yet: call fit(X, y) first."
-            )
 
     # Prediction.
 
@@ -463,13 +256,9 @@ class _DeepGP:
         seed = self.train_spec_.seed if seed is None else operator.index(seed)
         return jax.random.fold_in(jax.random.key(seed), purpose)
 
-    def _standard(self, X: Any) -> np.ndarray:
-        self._check_fitted()
-        return self.scaler_.inputs(self._inputs(X))
-
     def _latent(self, X: Any) -> Mixture:
         """q(f*), standard units. Rows share their ε: a row's prediction is its own alone."""
-        X = self._standard(X)
+        X = self._inputs(X)
         n_samples = operator.index(self.predict_samples)
         return predict_latent(self.state_.model, X, self._key(None, 1), n_samples, shared=True)
 
@@ -478,9 +267,8 @@ class _DeepGP:
 
         With y = s·z + m, z the model's standard units, log p(y) = log p(z) − Σ_p log s_p.
         """
-        latent = self._latent(X)
-        Y = self.scaler_.outputs(self._outputs(y, latent.means.shape[1]))
-        standard = log_density(self.state_.model, latent, Y)
+        _, Y = self._fitted()._rows_of(X, y, reset=False)
+        standard = log_density(self.state_.model, self._latent(X), self.scaler_.outputs(Y))
         return standard - np.log(self.scaler_.y_scale).sum()
 
     def layer_views(self, X: Any, n_draws: int = 10, seed: int | None = None) -> list[LayerView]:
@@ -489,7 +277,7 @@ class _DeepGP:
         What enters the first layer is in X's units and, for a regression, what leaves the last in
         y's; between them, and in lengthscales and variances, units are the model's own.
         """
-        X = self._standard(X)
+        X = self._inputs(X)
         views = layer_views(self.state_.model, X, self._key(seed, 2), n_draws)
         scaler, first = self.scaler_, views[0]
         mean, scale = scaler.x_mean[scaler.kept], scaler.x_scale[scaler.kept]
@@ -522,7 +310,7 @@ class _DeepGP:
 
     def save(self, file: archive.File) -> None:
         """Writes the model, but no training rows, to a path or an open binary file."""
-        self._check_fitted()
+        check_is_fitted(self)
         named = hasattr(self, "feature_names_in_")
         names = self.feature_names_in_ if named else [f"x{i}" for i in range(self.n_features_in_)]
         archive.save(
@@ -605,7 +393,7 @@ def _parameters(record: Archive) -> dict[str, Any]:
     }
 
 
-class DeepGPRegressor(_DeepGP):
+class DeepGPRegressor(RegressorMixin, _DeepGP):
     """A deep GP for numbers: `fit(X, y)`, then `predict(X)`, in the units of X and y.
 
     `likelihood` is "gaussian" (the default), "student_t" for outliers or "poisson" for counts;
@@ -617,26 +405,29 @@ class DeepGPRegressor(_DeepGP):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns from rows X (N, D) and y, (N,) or (N, P)."""
-        names = _column_names(y) or ([y.name] if isinstance(getattr(y, "name", 0), str) else None)
-        X = self._inputs(X, fitting=True)
+        self._vector_output = np.asarray(y).ndim == 1
+        names = getattr(y, "columns", [getattr(y, "name", None)])
+        X, Y = self._rows_of(X, y, reset=True)
+        named = all(isinstance(name, str) for name in names)
+        self.output_names_ = tuple(names if named else (f"y{i}" for i in range(Y.shape[1])))
         task = self._task()
-        Y = self._outputs(y, len(X))
-        self._vector_output = self._array(y).ndim == 1
-        self.output_names_ = tuple(names or (f"y{i}" for i in range(Y.shape[1])))
         return self._fit(X, Y, task, self.likelihood or for_task(task), 0)
 
     def _task(self) -> Task:
         return "counts" if self.likelihood == "poisson" else "regression"
 
-    def _outputs(self, y: Any, n_rows: int) -> np.ndarray:
-        Y = _table(self._array(y), "y")
-        self._check_rows(Y, n_rows)
-        if Y.ndim not in (1, 2) or Y.shape[-1] == 0:
-            raise ValueError(f"y should be a 1d array or a table (N, P), not of shape {Y.shape}.")
-        Y = Y.reshape(n_rows, -1)
+    def _rows_of(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        form: dict[str, Any] = dict(dtype=np.float64, multi_output=True, y_numeric=True)
+        X, y = validate_data(self, X, y, reset=reset, **form)
+        Y = y.astype(np.float64).reshape(len(X), -1)
         if self._task() == "counts" and ((Y < 0).any() or (Y % 1 != 0).any()):
             raise ValueError("A Poisson likelihood needs counts: y must be whole numbers from 0.")
-        return Y
+        return X, Y
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         """Values (…, N, P), without P where y was a vector."""
@@ -667,19 +458,12 @@ class DeepGPRegressor(_DeepGP):
         levels = np.atleast_1d(np.asarray(levels, np.float64))
         if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
             raise ValueError("Quantile levels must lie between 0 and 1, both excluded.")
-        S, N, P = latent.means.shape
-        n = -(-QUANTILE_DRAWS // S)
         parts = []
-        for start in range(0, N, 500):
-            part = slice(start, start + 500)
-            y = _observations(
-                self.state_.model.likelihood,
-                latent.means[:, part],
-                latent.variances[:, part],
-                self._key(None, 3 + start),
-                n,
-            )
-            y = np.asarray(y).reshape(n * S, -1, P)
+        for start in range(0, latent.means.shape[1], 500):
+            rows = slice(start, start + 500)
+            part = Mixture(latent.means[:, rows], latent.variances[:, rows])
+            rng = np.random.default_rng([self.train_spec_.seed, start])
+            y = draw_observations(self.state_.model, part, rng, QUANTILE_DRAWS)
             parts.append(np.quantile(y, levels, 0, method="inverted_cdf"))
         return self._shaped(self.scaler_.outputs_back(np.concatenate(parts, 1)))
 
@@ -688,24 +472,14 @@ class DeepGPRegressor(_DeepGP):
 
         For counts, the rate e^f. The same seed gives the same draws.
         """
-        X = self._standard(X)
+        X = self._inputs(X)
         F = function_draws(self.state_.model, X, self._key(seed, 2), n_draws)[-1]
         if self.model_spec_.likelihood == "poisson":
             F = np.exp(F)
         return self._shaped(self.scaler_.outputs_back(F))
 
-    def score(self, X: Any, y: Any) -> float:
-        """R²: the share of y's variance that the mean explains, averaged over outputs."""
-        mean = np.asarray(self.predict(X))
-        Y = self._outputs(y, len(mean))
-        mean = mean.reshape(Y.shape)
-        rest, whole = ((Y - mean) ** 2).sum(0), ((Y - Y.mean(0)) ** 2).sum(0)
-        # A constant output is explained wholly or not at all.
-        share = np.where(whole > 0, 1 - rest / np.where(whole > 0, whole, 1), 1.0 * (rest == 0))
-        return float(share.mean())
 
-
-class DeepGPClassifier(_DeepGP):
+class DeepGPClassifier(ClassifierMixin, _DeepGP):
     """A deep GP for classes: `fit(X, y)`, then `predict(X)` and `predict_proba(X)`.
 
     `likelihood` is "bernoulli" for two classes and "robust_max" for more where none is chosen;
@@ -719,12 +493,16 @@ class DeepGPClassifier(_DeepGP):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns from rows X (N, D) and a label a row, y (N,)."""
-        X = self._inputs(X, fitting=True)
-        labels = self._labels(y, len(X))
+        labels: Any
+        X, labels = validate_data(self, X, y, dtype=np.float64)
         try:
+            check_classification_targets(labels)
             self.classes_ = np.unique(labels)
         except TypeError:
-            raise ValueError("Unknown label type: y mixes text and numbers.") from None
+            raise ValueError(
+                "Unknown label type: y mixes text and numbers, or a label is missing: every row "
+                "needs a label, all of one kind."
+            ) from None
         C = len(self.classes_)
         if C < 2:
             raise ValueError(
@@ -737,43 +515,18 @@ class DeepGPClassifier(_DeepGP):
         self._vector_output, self.output_names_ = True, ("y",)
         return self._fit(X, self._codes(labels), self._task(), likelihood, C)
 
-    def _labels(self, y: Any, n_rows: int) -> np.ndarray:
-        labels = self._array(y)
-        self._check_rows(labels, n_rows)
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            warnings.warn(
-                "A column-vector y was passed when a 1d array was expected. Please change the "
-                "shape of y to (n_samples,), for example using ravel().",
-                _theirs("DataConversionWarning", UserWarning),
-                stacklevel=4,
-            )
-            labels = labels[:, 0]
-        if labels.ndim != 1:
-            raise ValueError(f"y should be a 1d array of labels, got shape {labels.shape} instead.")
-        if labels.dtype.kind == "O" and any(v is None or v != v for v in labels):
-            raise ValueError("Input y contains NaN: every row needs a label.")
-        if labels.dtype.kind == "f":
-            if not np.isfinite(labels).all():
-                raise ValueError("Input y contains NaN or infinity: every row needs a label.")
-            if (labels % 1 != 0).any():
-                raise ValueError(
-                    "Unknown label type: continuous. Classes must be text or whole numbers; "
-                    "for other numbers use DeepGPRegressor."
-                )
-        return labels
-
     def _codes(self, labels: np.ndarray) -> np.ndarray:
         """Each label's place among the classes (N, 1)."""
         codes = {label: code for code, label in enumerate(self.classes_.tolist())}
-        try:
-            found = [codes[label] for label in labels.tolist()]
-        except (KeyError, TypeError):
-            unseen = [label for label in labels.tolist() if label not in codes]
-            raise ValueError(f"There was no class {unseen[0]!r} in fit.") from None
-        return np.asarray(found, np.float64)[:, None]
+        unseen = [label for label in labels.tolist() if label not in codes]
+        if unseen:
+            raise ValueError(f"There was no class {unseen[0]!r} in fit.")
+        return np.array([codes[label] for label in labels.tolist()], np.float64)[:, None]
 
-    def _outputs(self, y: Any, n_rows: int) -> np.ndarray:
-        return self._codes(self._labels(y, n_rows))
+    def _rows_of(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        labels: Any
+        X, labels = validate_data(self, X, y, reset=reset, dtype=np.float64)
+        return X, self._codes(labels)
 
     def _task(self) -> Task:
         return "binary" if len(self.classes_) == 2 else "multiclass"
@@ -796,12 +549,7 @@ class DeepGPClassifier(_DeepGP):
 
     def function_draws(self, X: Any, n_draws: int = 10, seed: int | None = None) -> np.ndarray:
         """Class probabilities along whole functions, coherent in x (S, N, C)."""
-        X = self._standard(X)
+        X = self._inputs(X)
         F = function_draws(self.state_.model, X, self._key(seed, 2), n_draws)[-1]
         drawn = [Mixture(f[None], np.zeros_like(f)[None]) for f in F]
         return np.stack([class_probabilities(self.state_.model, f) for f in drawn])
-
-    def score(self, X: Any, y: Any) -> float:
-        """The share of rows whose most probable class is theirs."""
-        predicted = self.predict(X)
-        return float(np.mean(predicted == self._labels(y, len(predicted))))

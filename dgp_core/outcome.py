@@ -9,8 +9,8 @@ from scipy import stats
 from dgp_core.archive import Archive, ArchiveError
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 from dgp_core.evaluation import scores
-from dgp_core.evaluation.judge import straight_line
-from dgp_core.evaluation.scores import COVERAGES
+from dgp_core.evaluation.forecast import Forecast, from_draws, from_mixture, straight_line
+from dgp_core.evaluation.scores import Draws
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.references import LinearRegression, LogisticRegression, PoissonRegression
@@ -28,8 +28,8 @@ ROWS_WRITTEN = 10_000
 LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
 """The quantiles of an exported prediction: they bound the central 50, 90 and 95 %."""
 
-CRPS_LEVELS = (np.arange(200) + 0.5) / 200
-"""Where the score of a distribution without a formula is measured."""
+EVEN_LEVELS = (np.arange(400) + 0.5) / 400
+"""The quantiles by which a distribution without a formula is scored."""
 
 
 class Line:
@@ -71,12 +71,12 @@ class Outcome:
     @classmethod
     def of_line(cls, recipe: Recipe, train: Dataset) -> "Outcome":
         """The straight line through these rows, in place of a saved model."""
-        told, line = cls.__new__(cls), Line(straight_line(train))
+        outcome, line = cls.__new__(cls), Line(straight_line(train))
         of_classes = recipe.task not in ("regression", "counts")
-        told.recipe, told.log = recipe, _is_log(recipe)
-        told.regressor, told.classifier = (None, line) if of_classes else (line, None)
-        told.likelihood = "poisson" if recipe.task == "counts" else "gaussian"
-        return told
+        outcome.recipe, outcome.log = recipe, _is_log(recipe)
+        outcome.regressor, outcome.classifier = (None, line) if of_classes else (line, None)
+        outcome.likelihood = "poisson" if recipe.task == "counts" else "gaussian"
+        return outcome
 
     def __init__(self, record: Archive):
         """Of a saved one."""
@@ -179,51 +179,23 @@ class Outcome:
         if self.classifier is not None:
             p = np.concatenate([self.classifier.predict_proba(part) for part in _blocks(X)])
             return scores.class_scores(p, Y)
-        parts = [self._row_means(x, y) for x, y in zip(_blocks(X), _blocks(Y), strict=True)]
-        weight = np.array([len(x) for x in _blocks(X)]) / len(X)
-        means = {name: float(weight @ [part[name] for part in parts]) for name in parts[0]}
-        return {
-            "log_likelihood": means.pop("log_likelihood"),
-            "rmse": means.pop("mse") ** 0.5,
-        } | means
+        parts = [self._forecast(x, y) for x, y in zip(_blocks(X), _blocks(Y), strict=True)]
+        return Forecast.join(parts).scores(self.recipe.outputs_back(Y))
 
-    def _row_means(self, X: np.ndarray, Y: np.ndarray) -> dict[str, float]:
-        """Scores of a block of rows; the error is squared, so that blocks can be averaged.
-
-        With z = log y, log p(y) = log p(z) − z.
-        """
+    def _forecast(self, X: np.ndarray, Y: np.ndarray) -> Forecast:
+        """Of numbers, in the file's units; with z = log y, log p(y) = log p(z) − z."""
         assert self.regressor is not None
-        density = self.regressor.log_density(X, Y) - Y[:, self.log].sum(1)
-        mean, _ = self._moments(X)
-        y = self.recipe.outputs_back(Y)
+        log_p = self.regressor.log_density(X, Y) - Y[:, self.log].sum(1)
         if self.likelihood == "gaussian" and not self.log.any():
-            crps = scores.crps(self.regressor.predict_mixture(X), Y)
-        else:
-            crps = float(crps_of_quantiles(self._quantiles(X, CRPS_LEVELS), y, CRPS_LEVELS).mean())
-        shares = np.array(COVERAGES)
-        low, high = np.split(
-            self._quantiles(X, np.concatenate([(1 - shares) / 2, (1 + shares) / 2])), 2
-        )
-        inside = ((low <= y) & (y <= high)).mean((1, 2))
-        return {
-            "log_likelihood": float(density.mean()),
-            "mse": float(((y - mean) ** 2).mean()),
-            "crps": crps,
-        } | {f"coverage_{round(100 * t)}": float(c) for t, c in zip(COVERAGES, inside, strict=True)}
+            return from_mixture(self.regressor.predict_mixture(X), Y, log_p)
+        y, mean = self.recipe.outputs_back(Y), self._moments(X)[0]
+        quantiles = Draws(self._quantiles(X, EVEN_LEVELS), independent=False)
+        return from_draws(quantiles, mean, y, log_p, np.random.default_rng(0))
 
 
 def _is_log(recipe: Recipe) -> np.ndarray:
     """Whether each target was learnt as its logarithm (P,)."""
     return np.array([transform == "log" for transform in recipe.transforms])
-
-
-def crps_of_quantiles(quantiles: np.ndarray, y: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """The continuous ranked probability score (N, P) from quantiles (K, N, P) at even levels.
-
-    CRPS = 2 ∫₀¹ (1[y < q_τ] − τ)(q_τ − y) dτ, by the midpoint rule.
-    """
-    tau = levels[:, None, None]
-    return 2 * (((y < quantiles) - tau) * (quantiles - y)).mean(0)
 
 
 def _blocks(values: np.ndarray) -> list[np.ndarray]:

@@ -183,8 +183,8 @@ def script(
             "import jax",
             "from dgp_core import archive, split" if fraction else "from dgp_core import archive",
             "from dgp_core.gp.data import Scaler",
-            "from dgp_core.evaluation.judge import deep_predictor, linear_predictor, score, "
-            "verdict",
+            "from dgp_core.evaluation.comparison import score, verdict",
+            "from dgp_core.evaluation.forecast import deep_predictor, linear_predictor",
             "from dgp_core.gp.model import ModelSpec, create_model",
             "from dgp_core.training.optimise import create_state",
             "from dgp_core.training.train import Progress, Rows, TrainSpec, train_chunk",

@@ -18,6 +18,8 @@ ARROWS = {
     "pages/figures/": ("pages.figures", "datasets", "dgp_core"),
     "datasets/": ("datasets", "dgp_core"),
     "dgp_core/": TOP,
+    "dgp_core/__main__.py": (*TOP, "dgp_core.command"),
+    "dgp_core/command/": (*TOP, "dgp_core.command"),
     "dgp_core/live/": (*TOP, "dgp_core.live"),
     "dgp_core/evaluation/": CORE,
     "dgp_core/training/": ("dgp_core.training", "dgp_core.gp"),
@@ -33,7 +35,8 @@ OUTSIDE = {
     "optax": ("dgp_core/",),
     "pandas": ("dgp_core/tables/",),
     "pyarrow": ("dgp_core/tables/", "datasets/fetch.py"),
-    "sklearn": (),
+    "sklearn": ("dgp_core/",),
+    "tqdm": ("dgp_core/",),
 }
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from dgp_core.evaluation.judge import draw_observations, sample_rows
-from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.gp.data import Dataset, Scaler, sample_rows
 from dgp_core.gp.layers import Layer
 from dgp_core.gp.likelihoods import Gaussian
 from dgp_core.gp.mixture import Mixture
@@ -15,6 +14,7 @@ from dgp_core.gp.model import DeepGP
 from dgp_core.gp.predict import (
     all_lengthscales,
     class_probabilities,
+    draw_observations,
     log_density,
     predict_latent,
     predict_observed,

@@ -12,10 +12,12 @@ COVERAGES = (0.5, 0.9, 0.95)
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """A prediction as observations drawn of it: where the noise is not Gaussian."""
+    """A prediction as a sample of it: where the noise is not Gaussian."""
 
     y: np.ndarray
-    """Draws (K, N, P)."""
+    """(K, N, P)."""
+    independent: bool = True
+    """Drawn at random; else the quantiles at the K levels (k − ½)/K."""
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
         """The smallest draw that a share `level` of them does not exceed (levels, N, P)."""
@@ -30,12 +32,13 @@ class Draws:
         return (below + rng.uniform(size=below.shape) * (1 + equal)) / (len(self.y) + 1)
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """E|Y − y| − ½ E|Y − Y'| without the bias of few draws; small is good (N, P).
+        """E|Y − y| − ½ E|Y − Y'|, small is good (N, P).
 
-        Σ_{k<l} |y_k − y_l| = Σ_k (2k − K − 1) y_(k) over draws in their order.
+        Σ_{k<l} |y_k − y_l| = Σ_k (2k − K − 1) y_(k) over values in their order. Of independent
+        draws there are K(K − 1) pairs; even quantiles, as K² pairs, give the midpoint rule.
         """
         K = len(self.y)
-        weight = (2.0 * np.arange(1, K + 1) - K - 1) / (K * (K - 1))
+        weight = (2.0 * np.arange(1, K + 1) - K - 1) / (K * (K - self.independent))
         return np.abs(self.y - y).mean(0) - np.tensordot(weight, np.sort(self.y, 0), 1)
 
 
@@ -47,24 +50,6 @@ def log_likelihood(mixture: Mixture, Y: np.ndarray) -> float:
 def rmse(mixture: Mixture, Y: np.ndarray) -> float:
     """Root of the mean squared error of the mixture's mean, over rows and outputs."""
     return float(np.sqrt(np.mean((_outputs(mixture, Y) - mixture.mean) ** 2)))
-
-
-def coverage(mixture: Mixture, Y: np.ndarray, share: float | tuple[float, ...]) -> np.ndarray:
-    """How often y falls inside the central interval that should hold `share` of it."""
-    Y, shares = _outputs(mixture, Y), np.atleast_1d(share)
-    q = mixture.quantile(np.concatenate([(1 - shares) / 2, (1 + shares) / 2]))
-    low, high = q[: len(shares)], q[len(shares) :]
-    return ((low <= Y) & (Y <= high)).mean((1, 2))
-
-
-def crps(mixture: Mixture, Y: np.ndarray) -> float:
-    """Mean continuous ranked probability score, in the units of y; small is good."""
-    return float(mixture.crps(_outputs(mixture, Y)).mean())
-
-
-def pit_values(mixture: Mixture, Y: np.ndarray) -> np.ndarray:
-    """cdf(y) (N, P): uniform between 0 and 1 where the predictions are honest."""
-    return mixture.cdf(_outputs(mixture, Y))
 
 
 def accuracy(probabilities: np.ndarray, y: np.ndarray) -> float:
@@ -107,18 +92,6 @@ def log_loss(probabilities: np.ndarray, y: np.ndarray) -> float:
     probabilities, codes = _classes(probabilities, y)
     p = probabilities[np.arange(len(codes)), codes]
     return float(-np.log(np.maximum(p, np.finfo(np.float64).eps)).mean())
-
-
-def regression_scores(mixture: Mixture, Y: np.ndarray) -> dict[str, float]:
-    """Every score of a mixture by its name."""
-    scores = {
-        "log_likelihood": log_likelihood(mixture, Y),
-        "rmse": rmse(mixture, Y),
-        "crps": crps(mixture, Y),
-    }
-    inside = coverage(mixture, Y, COVERAGES)
-    names = [f"coverage_{round(100 * share)}" for share in COVERAGES]
-    return scores | {name: float(value) for name, value in zip(names, inside, strict=True)}
 
 
 def class_scores(probabilities: np.ndarray, y: np.ndarray) -> dict[str, float]:

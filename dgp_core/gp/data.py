@@ -224,3 +224,17 @@ class Scaled:
 
     def __getitem__(self, places: np.ndarray | slice) -> np.ndarray:
         return self.change(self.rows[places])
+
+
+def sample_rows(dataset: Dataset, most: int, seed: int = 0) -> tuple[Dataset, np.ndarray]:
+    """At most so many rows, by chance and in their order, and which they are."""
+    rows = sample_places(np.arange(len(dataset)), most, seed)
+    return dataset if len(rows) == len(dataset) else dataset.take(rows), rows
+
+
+def sample_places(places: np.ndarray, most: int, seed: int = 0) -> np.ndarray:
+    """At most so many of these rows' places, the same as `sample_rows` takes of the rows."""
+    n = len(places)
+    if n <= most:
+        return places
+    return places[np.sort(np.random.default_rng(seed).choice(n, most, replace=False))]

@@ -14,6 +14,7 @@ from jax import lax
 from jax.scipy.special import logsumexp
 
 from dgp_core.gp.layers import Factors, Layer, conditional, factorise, inducing_gram, kl_from_prior
+from dgp_core.gp.likelihoods import Poisson, StudentT
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import JITTER, MOST_JITTER, DeepGP, propagate
 
@@ -129,6 +130,23 @@ def log_density(model: DeepGP, latent: Mixture, Y: np.ndarray) -> np.ndarray:
 def class_probabilities(model: DeepGP, latent: Mixture) -> np.ndarray:
     """p(y* = c) for each row and class (N, C)."""
     return np.asarray(_class_probabilities(model.likelihood, latent.means, latent.variances))
+
+
+def draw_observations(
+    model: DeepGP, latent: Mixture, rng: np.random.Generator, n_draws: int
+) -> np.ndarray:
+    """Draws of y in standard units (n_draws, N, P): components by turns, f ~ q_s, y ~ p(y|f).
+
+    For counts and for Student's noise.
+    """
+    s = np.arange(n_draws) % len(latent.means)
+    eps = rng.standard_normal((n_draws, *latent.means.shape[1:]))
+    F = latent.means[s] + np.sqrt(latent.variances[s]) * eps
+    if isinstance(model.likelihood, Poisson):
+        return rng.poisson(np.exp(np.minimum(F, 40.0))).astype(np.float64)
+    assert isinstance(model.likelihood, StudentT)
+    nu, scale = np.asarray(model.likelihood.degrees), np.asarray(model.likelihood.scale)
+    return F + scale * rng.standard_t(np.broadcast_to(nu, F.shape))
 
 
 def residual_roots(layer: Layer, L: jax.Array, H: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -1,4 +1,4 @@
-"""What a deep GP is judged by: linear models, the exact GP and the collapsed sparse GP.
+"""What a deep GP is judged by: linear models and the exact GP.
 
 The formulas are the textbook's, written without the variational layer, so that one can be held
 against the other. All models have a zero mean function: give them outputs in standard units.
@@ -19,9 +19,6 @@ from scipy.special import log_softmax, softmax
 
 from dgp_core.gp.kernels import Kernel
 from dgp_core.gp.mixture import Mixture
-
-JITTER = 1e-8
-"""Added to the diagonal of Kzz, in proportion to the kernel's mean variance."""
 
 MOST_ROWS = 2_000
 """The largest data set for the exact GP, whose cost grows with the cube of the rows."""
@@ -45,7 +42,7 @@ def exact_evidence(kernel: Kernel, noise_variance: Array | float, X: Array, Y: A
     return -0.5 * (jnp.sum(a * a) + P * (log_determinant + N * math.log(2 * math.pi)))
 
 
-def _exact_posterior(
+def _posterior(
     kernel: Kernel, noise_variance: Array | float, X: Array, Y: Array, X_new: Array
 ) -> tuple[Array, Array]:
     """Mean K*x (Kxx + σ²I)⁻¹ Y (N*, P) and variance k** − k*x (Kxx + σ²I)⁻¹ kx* (N*,) of f*."""
@@ -53,88 +50,6 @@ def _exact_posterior(
     T = solve_triangular(L, kernel.gram(X, X_new), lower=True)
     mean = T.T @ solve_triangular(L, Y, lower=True)
     return mean, kernel.diagonal(X_new) - jnp.sum(T * T, 0)
-
-
-def _inducing_cholesky(kernel: Kernel, inducing: Array, jitter: Array | float) -> Array:
-    """L with LLᵀ = Kzz, and the jitter."""
-    K = kernel.gram(inducing, inducing)
-    scale = jnp.mean(jnp.diagonal(K))
-    return jnp.linalg.cholesky(K + jitter * scale * jnp.eye(len(K), dtype=K.dtype))
-
-
-def collapsed_bound(
-    kernel: Kernel,
-    noise_variance: Array | float,
-    inducing: Array,
-    X: Array,
-    Y: Array,
-    jitter: Array | float = JITTER,
-) -> Array:
-    """Σ_p log N(y_p; 0, Q + σ²I) − P tr(Kxx − Q)/2σ², Q = Kxz Kzz⁻¹ Kzx (Titsias 2009).
-
-    With A = L⁻¹Kzx/σ and B = I + AAᵀ: |Q + σ²I| = σ²ᴺ|B|, and by Woodbury's identity
-    (Q + σ²I)⁻¹ = (I − Aᵀ B⁻¹ A)/σ².
-    """
-    N, P = Y.shape
-    s2 = noise_variance
-    L = _inducing_cholesky(kernel, inducing, jitter)
-    A = solve_triangular(L, kernel.gram(inducing, X), lower=True) / jnp.sqrt(s2)
-    L_B = jnp.linalg.cholesky(jnp.eye(len(inducing), dtype=X.dtype) + A @ A.T)
-    c = solve_triangular(L_B, A @ Y, lower=True)
-    log_determinant = N * jnp.log(2 * math.pi * s2) + 2 * jnp.sum(jnp.log(jnp.diagonal(L_B)))
-    fit = (jnp.sum(Y * Y) - jnp.sum(c * c)) / s2
-    trace = jnp.sum(kernel.diagonal(X)) / s2 - jnp.sum(A * A)
-    return -0.5 * (P * log_determinant + fit + P * trace)
-
-
-def collapsed_optimal_q(
-    kernel: Kernel,
-    noise_variance: Array | float,
-    inducing: Array,
-    X: Array,
-    Y: Array,
-    jitter: Array | float = JITTER,
-) -> tuple[Array, Array]:
-    """The q(u) at which the sparse bound equals `collapsed_bound`: mean (M, P), covariance (M, M).
-
-    With Σ = Kzz + Kzx Kxz/σ²: mean Kzz Σ⁻¹ Kzx Y/σ², covariance Kzz Σ⁻¹ Kzz, for every output.
-    """
-    L = _inducing_cholesky(kernel, inducing, jitter)
-    m, S = collapsed_optimal_whitened_q(kernel, noise_variance, inducing, X, Y, jitter)
-    return L @ m, L @ S @ L.T
-
-
-def collapsed_optimal_whitened_q(
-    kernel: Kernel,
-    noise_variance: Array | float,
-    inducing: Array,
-    X: Array,
-    Y: Array,
-    jitter: Array | float = JITTER,
-) -> tuple[Array, Array]:
-    """The same of v = L⁻¹u: mean B⁻¹ A Y/σ (M, P), covariance B⁻¹ (M, M); A, B as above."""
-    s = jnp.sqrt(noise_variance)
-    L = _inducing_cholesky(kernel, inducing, jitter)
-    A = solve_triangular(L, kernel.gram(inducing, X), lower=True) / s
-    identity = jnp.eye(len(inducing), dtype=X.dtype)
-    R = solve_triangular(jnp.linalg.cholesky(identity + A @ A.T), identity, lower=True)
-    S = R.T @ R
-    return S @ (A @ Y) / s, S
-
-
-def _collapsed_posterior(
-    kernel: Kernel,
-    noise_variance: Array | float,
-    inducing: Array,
-    X: Array,
-    Y: Array,
-    X_new: Array,
-) -> tuple[Array, Array]:
-    """Mean Tᵀm (N*, P) and variance k** − tᵀt + tᵀSt (N*,) of f*, T = L⁻¹Kz*, v ~ N(m, S)."""
-    m, S = collapsed_optimal_whitened_q(kernel, noise_variance, inducing, X, Y)
-    L = _inducing_cholesky(kernel, inducing, JITTER)
-    T = solve_triangular(L, kernel.gram(inducing, X_new), lower=True)
-    return T.T @ m, kernel.diagonal(X_new) - jnp.sum(T * T, 0) + jnp.sum(T * (S @ T), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,7 +225,7 @@ class ExactGP:
                 "take fewer rows, or the sparse GP."
             )
         start = kernel, _log(noise_variance)
-        kernel, log_noise = _maximise(_exact_value_and_grad, start, 1, (x, y), max_steps)
+        kernel, log_noise = _maximise(start, x, y, max_steps)
         return cls(kernel, jnp.exp(log_noise), x, y)
 
     @property
@@ -320,7 +235,7 @@ class ExactGP:
 
     def predict_latent(self, X: np.ndarray) -> Mixture:
         """p(f) at new rows: one Gaussian each."""
-        mean, variance = _jitted_exact_posterior(
+        mean, variance = _jitted_posterior(
             self.kernel, self.noise_variance, self.X, self.Y, jnp.asarray(X)
         )
         return _gaussian(mean, variance)
@@ -331,88 +246,32 @@ class ExactGP:
         return Mixture(f.means, f.variances + float(self.noise_variance))
 
 
-@dataclass(frozen=True, eq=False)
-class CollapsedSGP:
-    """A sparse GP whose q(u) is at its optimum, in closed form (Titsias 2009)."""
-
-    kernel: Kernel
-    noise_variance: Array
-    inducing: Array
-    """Z (M, D), learned with the rest."""
-    X: Array
-    Y: Array
-
-    @classmethod
-    def fit(
-        cls,
-        kernel: Kernel,
-        inducing: np.ndarray,
-        X: np.ndarray,
-        Y: np.ndarray,
-        noise_variance: float = 0.01,
-        max_steps: int = 200,
-    ) -> Self:
-        """Kernel, noise and Z of largest bound, from those given, by L-BFGS."""
-        x, y = map(jnp.asarray, _table(X, Y))
-        start = kernel, _log(noise_variance), jnp.asarray(inducing, x.dtype)
-        kernel, log_noise, Z = _maximise(_collapsed_value_and_grad, start, 1, (x, y), max_steps)
-        return cls(kernel, jnp.exp(log_noise), Z, x, y)
-
-    @property
-    def bound(self) -> float:
-        """The lower bound on log p(Y) of the training rows."""
-        return float(_jitted_bound(self.kernel, self.noise_variance, self.inducing, self.X, self.Y))
-
-    def predict_latent(self, X: np.ndarray) -> Mixture:
-        """q(f) at new rows: one Gaussian each."""
-        mean, variance = _jitted_collapsed_posterior(
-            self.kernel, self.noise_variance, self.inducing, self.X, self.Y, jnp.asarray(X)
-        )
-        return _gaussian(mean, variance)
-
-    def predict(self, X: np.ndarray) -> Mixture:
-        """q(y) at new rows: one Gaussian each."""
-        f = self.predict_latent(X)
-        return Mixture(f.means, f.variances + float(self.noise_variance))
-
-
 _jitted_evidence = jax.jit(exact_evidence)
-_jitted_bound = jax.jit(collapsed_bound)
-_jitted_exact_posterior = jax.jit(_exact_posterior)
-_jitted_collapsed_posterior = jax.jit(_collapsed_posterior)
+_jitted_posterior = jax.jit(_posterior)
 
 
 @jax.jit
 @jax.value_and_grad
-def _exact_value_and_grad(parameters: tuple[Any, Array], X: Array, Y: Array) -> Array:
+def _value_and_grad(parameters: tuple[Any, Array], X: Array, Y: Array) -> Array:
     kernel, log_noise = parameters
     return -exact_evidence(kernel, jnp.exp(log_noise), X, Y)
 
 
-@jax.jit
-@jax.value_and_grad
-def _collapsed_value_and_grad(parameters: tuple[Any, Array, Array], X: Array, Y: Array) -> Array:
-    kernel, log_noise, Z = parameters
-    return -collapsed_bound(kernel, jnp.exp(log_noise), Z, X, Y)
-
-
-def _maximise(
-    value_and_grad: Callable, start: tuple, noise_at: int, data: tuple[Array, Array], max_steps: int
-) -> tuple:
-    """L-BFGS from `start`, whose entry `noise_at` is log σ²; a failed Cholesky is a wall."""
+def _maximise(start: tuple[Any, Array], X: Array, Y: Array, max_steps: int) -> tuple[Any, Array]:
+    """Kernel and log σ² of largest evidence by L-BFGS; a failed Cholesky is a wall."""
     leaves, structure = jax.tree.flatten(start)
     ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
 
-    # NumPy's split and join: as JAX operations they would cost more than the bound itself.
+    # NumPy's split and join: as JAX operations they would cost more than the evidence itself.
     def join(tree: tuple) -> np.ndarray:
         return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
-    def part(flat: np.ndarray) -> tuple:
+    def unflatten(flat: np.ndarray) -> tuple:
         pieces = zip(np.split(flat, ends), leaves, strict=True)
         return structure.unflatten([piece.reshape(leaf.shape) for piece, leaf in pieces])
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = value_and_grad(part(flat), *data)
+        value, gradient = _value_and_grad(unflatten(flat), X, Y)
         slope = join(gradient)
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return WALL, np.zeros_like(slope)
@@ -424,12 +283,10 @@ def _maximise(
             "The fit cannot start: the kernel's matrix is not positive definite here. "
             "Check that inputs and outputs are finite, or start from a larger noise variance."
         )
-    least = [jax.tree.map(lambda leaf: np.full(leaf.shape, -np.inf), entry) for entry in start]
-    least[noise_at] = np.log(LEAST_NOISE)
-    bounds = [(low, np.inf) for low in join(tuple(least))]
+    bounds = [(-np.inf, np.inf)] * (len(first) - 1) + [(np.log(LEAST_NOISE), np.inf)]
     options = {"maxiter": max_steps}
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return jax.tree.map(jnp.asarray, part(found.x))
+    result = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return jax.tree.map(jnp.asarray, unflatten(result.x))
 
 
 def _log(value: float) -> Array:

@@ -17,21 +17,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dgp_core.evaluation.judge import (
-    LINEAR_ROWS,
+from dgp_core.evaluation.comparison import (
     MOST_SCORED,
-    Card,
     Estimate,
+    ScoreCard,
     Verdict,
-    deep_predictor,
-    exact_predictor,
-    linear_predictor,
-    sample_places,
     score,
     table,
     verdict,
 )
-from dgp_core.gp.data import Dataset, split_places
+from dgp_core.evaluation.forecast import (
+    LINEAR_ROWS,
+    deep_predictor,
+    exact_predictor,
+    linear_predictor,
+)
+from dgp_core.gp.data import Dataset, sample_places, split_places
 from dgp_core.gp.model import DeepGP, ModelSpec
 from dgp_core.live.run import Run, train_chunk
 from dgp_core.live.workshop import (
@@ -260,7 +261,7 @@ class Trial:
         self._lock = threading.Lock()
         """For every field that changes: pages and the trial's thread both write them."""
         self._closing = threading.Event()
-        self._cards: list[Card] = []
+        self._cards: list[ScoreCard] = []
         self._failures: list[str] = []
         self._complete: list[tuple[str, int]] = []
         """Models that were scored at their end, each with its fold."""
@@ -393,7 +394,7 @@ class Trial:
     def _contenders(self) -> set[str]:
         return {name for pair in self._pairs for name in (pair.deep, pair.rival) if name}
 
-    def cards(self) -> tuple[Card, ...]:
+    def cards(self) -> tuple[ScoreCard, ...]:
         """What has been scored so far."""
         with self._lock:
             return tuple(self._cards)
@@ -637,7 +638,7 @@ class Trial:
         except (ValueError, ArithmeticError) as error:
             self._failed(f"{self._place}: scoring {title} failed: {error}")
 
-    def _keep(self, cards: list[Card]) -> None:
+    def _keep(self, cards: list[ScoreCard]) -> None:
         """Puts cards down, in the place of earlier ones of the same fit."""
         new = {(card.model, card.fold) for card in cards}
         with self._lock:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from datasets import catalogue
 from datasets.printed import PRINTED
-from dgp_core.evaluation import judge
+from dgp_core.evaluation import comparison, forecast
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS
@@ -287,7 +287,7 @@ def score_table(contest: Contest, models: list[str], named: dict[str, str]) -> N
     if not cards:
         st.markdown("The first scores come as soon as a model is trained.")
         return
-    scored = judge.table(cards)
+    scored = comparison.table(cards)
     rows = [model for model in named if model in scored]
     names = list(scored[rows[0]])
     best = max(rows, key=lambda m: scored[m]["log_likelihood"].value)
@@ -348,7 +348,9 @@ def _time(seconds: float | None) -> str:
 
 def _against_best(cards: list, rows: list[str], best: str, named: dict[str, str]) -> None:
     """Which rows are worse than the best one beyond noise, in words."""
-    found = [judge.compare(cards, best, m) for m in rows if m != best and _shared(cards, best, m)]
+    found = [
+        comparison.compare(cards, best, m) for m in rows if m != best and _shared(cards, best, m)
+    ]
     clear = [c.other for c in found if c.word == "better"]
     alike = [c.other for c in found if c.word == "same"]
     if any(c.word == "too_few" for c in found):
@@ -362,7 +364,7 @@ def _against_best(cards: list, rows: list[str], best: str, named: dict[str, str]
         words += ", ".join(named[m] for m in alike)
     st.markdown(words + ".")
     with st.expander("The rule"):
-        essay.write(judge.RULE)
+        essay.write(comparison.RULE)
 
 
 def _shared(cards: list, one: str, other: str) -> bool:
@@ -423,14 +425,14 @@ def _predictor(contest: Contest, model: str):
     """A model fitted to the first split; None where it was let go."""
     train = contest.dataset.take(contest.trials[0].train_rows)
     if model == "linear":
-        return judge.linear_predictor(train)
+        return forecast.linear_predictor(train)
     if model == "exact":
-        return judge.exact_predictor(train)
+        return forecast.exact_predictor(train)
     run, which = contest.runs().get(model, (None, "deep"))
     if run is None or run.latest is None:
         return None
     parameters = run.latest.deep if which == "deep" else run.latest.rival
-    return judge.deep_predictor(parameters, run.scaler, contest.train.seed)
+    return forecast.deep_predictor(parameters, run.scaler, contest.train.seed)
 
 
 session.browser()

@@ -9,7 +9,8 @@ import numpy as np
 import streamlit as st
 
 from dgp_core.archive import Archive
-from dgp_core.evaluation import explain, judge
+from dgp_core.evaluation import comparison, diagnostics, explain, forecast
+from dgp_core.gp.data import sample_places
 from dgp_core.live.trial import EXACT_ROWS, TrialProgress
 from dgp_core.outcome import Outcome
 from dgp_core.script import Upload, decisions, script
@@ -298,12 +299,12 @@ def judge_fit(fitted: Fitted) -> None:
     if not {"deep", "single"} & {card.model for card in cards}:
         st.markdown("Nothing is scored yet: the verdict comes with the end of the main fit.")
         return
-    verdict = judge.verdict(cards)
+    verdict = comparison.verdict(cards)
     with st.container(key="verdict"):
         st.markdown(("" if fitted.over else "So far: ") + safe(verdict.sentence))
-    st.caption(essay.linked(judge.RULE))
+    st.caption(essay.linked(comparison.RULE))
     with st.container(key="scores"):
-        st.markdown(score_table(judge.table(cards)))
+        st.markdown(score_table(comparison.table(cards)))
     if unit := _log_unit(fitted):
         st.caption(unit)
     _what_scores_mean(fitted)
@@ -321,7 +322,7 @@ def judge_fit(fitted: Fitted) -> None:
     _closer(fitted, card)
 
 
-def _in_file(fitted: Fitted, cards: Sequence[judge.Card]) -> list[judge.Card]:
+def _in_file(fitted: Fitted, cards: Sequence[comparison.ScoreCard]) -> list[comparison.ScoreCard]:
     """Cards whose rows are those of the file, as a person counts them there."""
     return [replace(card, rows=fitted.prepared.rows[card.rows]) for card in cards]
 
@@ -377,7 +378,7 @@ def _what_scores_mean(fitted: Fitted) -> None:
             )
 
 
-def _closer(fitted: Fitted, card: judge.Card) -> None:
+def _closer(fitted: Fitted, card: comparison.ScoreCard) -> None:
     y, look, model = fitted.prepared.dataset.output_names[0], ink(), MODELS[card.model]
     if card.forecast.probabilities is not None:
         left, right = st.columns(2, gap="medium")
@@ -410,7 +411,7 @@ def _closer(fitted: Fitted, card: judge.Card) -> None:
             st.markdown("**What is left over?** No pattern should be.")
             alt = f"{model}: residuals of held-out rows in their own deviations, over predictions."
             stage.figure(residual_figure(card, y, look), alt, "your_residuals")
-    worst = judge.worst_rows(card, 10)
+    worst = diagnostics.worst_rows(card, 10)
     st.markdown(
         f"**The {len(worst)} held-out rows that surprised it most.** Look here for slips in the "
         "file, or for what no column says."
@@ -477,7 +478,7 @@ def understand(fitted: Fitted, live: bool) -> None:
             f"What held-out rows lose as an input is shuffled; {visible(found[0].name)} costs most."
         )
         stage.figure(importance_figure(found, ink()), alt, "your_importance")
-        if len(held_out) < judge.FEWEST_ROWS:
+        if len(held_out) < comparison.FEWEST_ROWS:
             st.caption(
                 f"Only {len(held_out)} rows are held out, so the order of these bars may be "
                 "chance: bring more rows to be sure."
@@ -597,7 +598,11 @@ def _layers(fitted: Fitted) -> None:
 def judged(fitted: Fitted) -> str:
     """The verdict's word; nothing while there is none."""
     cards = fitted.scored()
-    return judge.verdict(cards).word if {"deep", "single"} & {card.model for card in cards} else ""
+    return (
+        comparison.verdict(cards).word
+        if {"deep", "single"} & {card.model for card in cards}
+        else ""
+    )
 
 
 def _which(fitted: Fitted, name: str, label: str, more: tuple[str, ...] = ()) -> str:
@@ -674,7 +679,7 @@ def use_line(fitted: Fitted, record: Archive) -> None:
         f"would fit to **{safe(', '.join(data.output_names))}**. It has no model file; the script "
         "fits it too, under the name “linear”."
     )
-    places, made = judge.sample_places(rows, judge.LINEAR_ROWS), fitted.prepared.recipe
+    places, made = sample_places(rows, forecast.LINEAR_ROWS), fitted.prepared.recipe
     outcome = once("line", fitted, lambda: Outcome.of_line(made, data.take(places)))
     predict(record, outcome, has_file=False)
     st.subheader("Take it home", anchor=False)
@@ -895,7 +900,7 @@ def _report(fitted: Fitted, record: Archive, code: str, made: dict) -> bytes:
         fitted.brought.read.name,
         about,
         cards,
-        judge.verdict(cards),
+        comparison.verdict(cards),
         fitted.prepared.dataset.output_names[0],
         importance,
         responses,

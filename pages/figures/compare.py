@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgp_core.evaluation.judge import Estimate, Forecast, Predictor
+from dgp_core.evaluation.comparison import Estimate
+from dgp_core.evaluation.forecast import Forecast, Predictor
 from dgp_core.gp.data import Dataset
 from dgp_core.tables.plain import plain
 from pages.figures.collection import CLASS_MARKS

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgp_core.evaluation import judge
+from dgp_core.evaluation import comparison, diagnostics
+from dgp_core.evaluation.comparison import ScoreCard, Verdict
 from dgp_core.evaluation.explain import Importance, Response
-from dgp_core.evaluation.judge import Card, Verdict
 from dgp_core.tables.plain import visible
 from pages.figures.palette import LIGHT
 from pages.figures.your_data import (
@@ -121,7 +121,7 @@ def report(title: str, verdict: str, rule: str, parts: Sequence[Part]) -> str:
 def fit_report(
     name: str,
     about: Sequence[str],
-    cards: Sequence[Card],
+    cards: Sequence[ScoreCard],
     verdict: Verdict,
     y_name: str,
     importance: Sequence[Importance] = (),
@@ -129,7 +129,7 @@ def fit_report(
     script: str = "",
 ) -> str:
     """A fit from its data to its verdict: scores, honesty, errors, what matters, how to repeat."""
-    scored = judge.table(cards)
+    scored = comparison.table(cards)
     models = [model for model in MODELS if model in scored]
     names = list(scored[models[0]])
     rows = [[MODELS[model], *(said(n, e) for n, e in scored[model].items())] for model in models]
@@ -146,7 +146,7 @@ def fit_report(
     ]
     if card is not None:
         parts.append(Part(f"Is it honest? ({MODELS[best]})", pictures=_honesty(card, y_name)))
-        worst = judge.worst_rows(card, 10)
+        worst = diagnostics.worst_rows(card, 10)
         parts.append(
             Part(
                 "The held-out rows that surprised it most",
@@ -182,10 +182,10 @@ def fit_report(
         parts.append(Part("What it has learnt", pictures=shown))
     if script:
         parts.append(Part("The same in Python", code=script))
-    return report(f"Deep GP Lab: {visible(name, 80)}", verdict.sentence, judge.RULE, parts)
+    return report(f"Deep GP Lab: {visible(name, 80)}", verdict.sentence, comparison.RULE, parts)
 
 
-def _honesty(card: Card, y_name: str) -> list[Picture]:
+def _honesty(card: ScoreCard, y_name: str) -> list[Picture]:
     if card.forecast.probabilities is not None:
         return [
             Picture(

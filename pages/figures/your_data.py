@@ -9,9 +9,10 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from dgp_core.evaluation import judge
+from dgp_core.evaluation import diagnostics
+from dgp_core.evaluation.comparison import Estimate, ScoreCard
 from dgp_core.evaluation.explain import Importance, Map, Relevance, Response
-from dgp_core.evaluation.judge import Card, Estimate, Forecast
+from dgp_core.evaluation.forecast import Forecast
 from dgp_core.tables.plain import plain
 from pages.figures.marks import base_layout, labelled_axis
 from pages.figures.palette import DEEP, DRAW, INDUCING, LIGHT, SINGLE, Ink, tint
@@ -60,7 +61,7 @@ def look_of(model: str) -> tuple[str, str, str]:
     return LOOKS.get(model, LOOKS["deep"])
 
 
-def together(cards: Sequence[Card], model: str) -> Card | None:
+def together(cards: Sequence[ScoreCard], model: str) -> ScoreCard | None:
     """A model's held-out rows as one card: every fold's, where there are folds, else one split's.
 
     Over folds, each row was held out once.
@@ -109,7 +110,7 @@ def said(score: str, found: Estimate) -> str:
     return with_error(found.value, found.error)
 
 
-def calibration_figure(card: Card, ink: Ink, height: int = HEIGHT) -> dict:
+def calibration_figure(card: ScoreCard, ink: Ink, height: int = HEIGHT) -> dict:
     """Numbers: where observations fell in their predicted distributions, ten bars, flat if honest.
 
     Classes: how often what was said with a probability came true, on the diagonal if honest.
@@ -121,8 +122,8 @@ def calibration_figure(card: Card, ink: Ink, height: int = HEIGHT) -> dict:
     )
 
 
-def _pit(card: Card, ink: Ink, height: int) -> dict:
-    seen = judge.pit_histogram(card)
+def _pit(card: ScoreCard, ink: Ink, height: int) -> dict:
+    seen = diagnostics.pit_histogram(card)
     colour, _, _ = look_of(card.model)
     middle = 0.5 * (seen.edges[1:] + seen.edges[:-1])
     layout = _layout(ink, height, "quantile at which the observation fell", "share of rows")
@@ -147,9 +148,9 @@ def _pit(card: Card, ink: Ink, height: int) -> dict:
     }
 
 
-def _reliability(card: Card, ink: Ink, height: int) -> dict:
-    seen = judge.reliability(card)
-    held = seen.count > 0
+def _reliability(card: ScoreCard, ink: Ink, height: int) -> dict:
+    seen = diagnostics.reliability(card)
+    held = seen.counts > 0
     colour, mark, _ = look_of(card.model)
     p = seen.predicted[held]
     of = plain(card.classes[1], 30) if len(card.classes) == 2 else "its likeliest class"
@@ -166,7 +167,7 @@ def _reliability(card: Card, ink: Ink, height: int) -> dict:
                 "y": seen.observed[held],
                 "error_y": _bars(2 * seen.error[held], colour),
                 "marker": {"color": colour, "size": 9, "symbol": mark},
-                "text": [f"{n:,} rows" for n in seen.count[held]],
+                "text": [f"{n:,} rows" for n in seen.counts[held]],
                 "hovertemplate": "said %{x:.1%}, came true %{y:.1%}, %{text}<extra></extra>",
             },
         ],
@@ -174,11 +175,11 @@ def _reliability(card: Card, ink: Ink, height: int) -> dict:
     }
 
 
-def agreement_figure(card: Card, y_name: str, ink: Ink, height: int = HEIGHT) -> dict:
+def agreement_figure(card: ScoreCard, y_name: str, ink: Ink, height: int = HEIGHT) -> dict:
     """Predicted against observed, with 90 % intervals; for classes, how often each is which."""
     if card.forecast.probabilities is not None:
         return _confusion(card, ink, height)
-    seen = judge.predicted_observed(card)
+    seen = diagnostics.predicted_observed(card)
     rows = thinned(len(seen.observed))
     colour, mark, _ = look_of(card.model)
     both = np.concatenate([seen.observed, seen.mean])
@@ -211,8 +212,8 @@ def agreement_figure(card: Card, y_name: str, ink: Ink, height: int = HEIGHT) ->
     }
 
 
-def _confusion(card: Card, ink: Ink, height: int) -> dict:
-    counts = judge.confusion(card)
+def _confusion(card: ScoreCard, ink: Ink, height: int) -> dict:
+    counts = diagnostics.confusion(card)
     labels = [plain(c, 20) for c in card.classes] or [str(i) for i in range(len(counts))]
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     places = np.arange(len(labels))
@@ -242,9 +243,9 @@ def _confusion(card: Card, ink: Ink, height: int) -> dict:
     }
 
 
-def residual_figure(card: Card, y_name: str, ink: Ink, height: int = HEIGHT) -> dict:
+def residual_figure(card: ScoreCard, y_name: str, ink: Ink, height: int = HEIGHT) -> dict:
     """What is left over: standard Gaussian at every prediction, where the model is honest."""
-    seen = judge.residuals(card)
+    seen = diagnostics.residuals(card)
     rows = thinned(len(seen.predicted))
     colour, mark, _ = look_of(card.model)
     x = seen.predicted

@@ -13,19 +13,21 @@ import jax
 import numpy as np
 import pytest
 
-from dgp_core import __main__ as program
 from dgp_core import archive, outcome
 from dgp_core.__main__ import main
 from dgp_core.archive import Archive
-from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor, ProgressBar
-from dgp_core.evaluation.scores import regression_scores
+from dgp_core.command import actions, training
+from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 from dgp_core.gp.data import split
 from dgp_core.gp.model import create_model
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.live.run import Run
+from dgp_core.outcome import Outcome
 from dgp_core.tables.table import read_table
 from dgp_core.training.optimise import create_state
+from dgp_core.training.progress import ProgressBar
 from dgp_core.training.train import Progress, Rows, Windows, train_chunk
+from tests.core.textbook import mixture_scores
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -91,7 +93,7 @@ def test_predictions_are_the_estimators_own(folder, model, capsys):
     assert "'=size" in rows[0]  # no text of an exported file can act as a formula
 
     estimator, record = DeepGPRegressor.load(model), archive.load(model)
-    X = program.Outcome(record).recipe.inputs(read_table(full))
+    X = Outcome(record).recipe.inputs(read_table(full))
     with pytest.warns(UserWarning, match="feature names"):
         mean, sd = estimator.predict(X, return_std=True)
         quantiles = estimator.predict_quantiles(X, [0.05, 0.975])
@@ -128,7 +130,7 @@ def test_scores_are_of_rows_that_were_held_out(folder, model, capsys):
         table = table.decide(name, "dropped")
     _, test = split(table.to_dataset("y", "regression", "drop").dataset, 0.9, 0)
     with pytest.warns(UserWarning, match="feature names"):
-        expected = regression_scores(estimator.predict_mixture(test.X), test.Y)
+        expected = mixture_scores(estimator.predict_mixture(test.X), test.Y)
     assert found == pytest.approx(expected, rel=1e-5)
     assert record.source is not None and record.source.file == "rows.csv"
 
@@ -169,8 +171,8 @@ class Impatient(ProgressBar):
 
     number: signal.Signals = signal.SIGTERM
 
-    def __call__(self, state, progress):
-        super().__call__(state, progress)
+    def on_chunk(self, state, progress):
+        super().on_chunk(state, progress)
         os.kill(os.getpid(), self.number)
 
 
@@ -180,7 +182,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(folder, model, monkeypatch, capsys, n
     before = signal.getsignal(signal.SIGTERM)
     with monkeypatch.context() as patch:
         patch.setattr(Impatient, "number", number)
-        patch.setattr(program, "ProgressBar", Impatient)
+        patch.setattr(training, "ProgressBar", Impatient)
         words = ["fit", str(folder / "rows.csv"), *REGRESSION, "--out", str(out)]
         assert main(words) == 128 + number
     assert signal.getsignal(signal.SIGTERM) is before
@@ -199,7 +201,7 @@ def test_before_training_there_is_nothing_to_save(monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(program, "read_table", interrupted)
+    monkeypatch.setattr(actions, "read_table", interrupted)
     assert main(["fit", "rows.csv", "--target", "y", "--out", "m.npz"]) == 130
     assert "before there was anything to save" in capsys.readouterr().err
 
@@ -258,18 +260,18 @@ def test_what_the_app_saves_goes_on_as_if_begun_here(folder, model, tmp_path):
 
 def test_many_rows_are_taken_from_where_they_are(folder, model, monkeypatch):
     record = archive.load(model)
-    rows = program._dataset(read_table(folder / "rows.csv"), program.Outcome(record).recipe)
+    rows = actions._dataset(read_table(folder / "rows.csv"), Outcome(record).recipe)
     record = replace(record, training=replace(record.training, minibatch=20))
-    assert isinstance(program._supply(record, rows), Rows)
-    monkeypatch.setattr(program, "MOST_COPIED_CELLS", 10)
-    assert isinstance(program._supply(record, rows), Windows)
+    assert isinstance(training.minibatches(record, rows), Rows)
+    monkeypatch.setattr(training, "MOST_COPIED_CELLS", 10)
+    assert isinstance(training.minibatches(record, rows), Windows)
 
 
 def test_ctrl_c_while_it_scores_says_that_the_model_is_saved(folder, tmp_path, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(program, "_print_scores", interrupted)
+    monkeypatch.setattr(training, "print_scores", interrupted)
     out = tmp_path / "model.npz"
     words = ["fit", str(folder / "rows.csv"), *REGRESSION, "--steps", "1", "--out", str(out)]
     assert main(words) == 128 + signal.SIGINT
@@ -285,7 +287,7 @@ def test_the_order_of_a_date_can_be_told(tmp_path):
         words = ["fit", str(tmp_path / "dates.csv"), "--target", "y", "--out", out]
         words += ["--steps", "0", "--column", f"when=date:{order}", "--inducing", "2"]
         assert main(words) == 0
-        found[order] = program.Outcome(archive.load(out)).recipe.inputs_from[0].day_first
+        found[order] = Outcome(archive.load(out)).recipe.inputs_from[0].day_first
     assert found == {"day": True, "month": False}
 
 
@@ -298,7 +300,7 @@ def test_a_checkpoint_that_fails_stops_nothing(folder, tmp_path, monkeypatch, ca
             raise OSError(28, "No space left on device")
         really(path, record)
 
-    monkeypatch.setattr(program, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(archive, "save", save)
     out = tmp_path / "model.npz"
     assert main(["fit", str(folder / "rows.csv"), *REGRESSION, "--out", str(out)]) == 0
@@ -355,13 +357,11 @@ def test_words_that_make_no_sense_end_the_program(folder, capsys, words):
 
 
 def test_the_bar_says_how_far_how_fast_and_how_long(capsys):
-    bar = ProgressBar(1000)
-    for steps, seconds in ((10, 3.0), (100, 9.0), (110, 9.5)):
-        part = np.full(steps, 2.0)
-        bar(None, Progress(steps, seconds, [part], [np.ones((steps, 2))]))
-    assert capsys.readouterr().err == (
-        "[#         ] 100/1,000 steps, bound 0.0, 15 steps/s, 60 s left\n"
-    )
+    with ProgressBar(1000, taken=10) as bar:
+        part = np.full(100, 2.0)
+        bar.on_chunk(None, Progress(100, 9.0, [part], [np.ones((100, 2))]))
+    last = capsys.readouterr().err.strip().split("\r")[-1]
+    assert "100/1000" in last and "bound 0.0" in last and "step/s" in last
 
 
 def test_sigterm_saves_and_the_steps_are_those_of_an_unbroken_run(folder, tmp_path):
@@ -395,7 +395,7 @@ def test_sigterm_saves_and_the_steps_are_those_of_an_unbroken_run(folder, tmp_pa
     assert 0 < n < 1_000_000
 
     table = read_table(folder / "rows.csv")
-    X, Y, _ = program.Outcome(record).recipe.complete(table)
+    X, Y, _ = Outcome(record).recipe.complete(table)
     order = np.arange(59)
     np.random.RandomState(0).shuffle(order)
     rows = order[: int(0.9 * 59)]

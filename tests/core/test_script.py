@@ -10,7 +10,7 @@ import pytest
 from datasets import catalogue
 from dgp_core import archive
 from dgp_core.estimator import DeepGPRegressor
-from dgp_core.evaluation.judge import deep_predictor
+from dgp_core.evaluation.forecast import deep_predictor
 from dgp_core.gp.data import split
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run

@@ -1,7 +1,8 @@
-"""The textbook's dense formulas in plain numpy: unwhitened, unhurried, nothing from `dgp_core`."""
+"""The textbook's formulas in numpy and scipy: unwhitened, unhurried, nothing from `dgp_core`."""
 
 import numpy as np
 from numpy.linalg import inv, slogdet
+from scipy.stats import norm
 
 
 def rbf(X, Z, variance=1.0, lengthscales=1.0):
@@ -49,3 +50,20 @@ def collapsed_bound(kxx, Kxz, Kzz, y, noise):
 def expected_gaussian(y, noise, mean, variance):
     """E[log N(y; f, σ²)] over f ~ N(mean, variance), row by row."""
     return -0.5 * (np.log(2 * np.pi * noise) + ((y - mean) ** 2 + variance) / noise)
+
+
+def mixture_scores(mixture, Y):
+    """Every score of Gaussian mixtures; the CRPS as ∫_{t<y} F² dt + ∫_{t>y} (1 − F)² dt."""
+    m, s = mixture.means, np.sqrt(mixture.variances)
+    low, high = min(Y.min(), (m - 9 * s).min()), max(Y.max(), (m + 9 * s).max())
+    pit = norm.cdf(Y, m, s).mean(0)
+    crps = []
+    for (n, p), y in np.ndenumerate(Y):
+        below, above = np.linspace(low, y, 4001), np.linspace(y, high, 4001)
+        F, G = (norm.cdf(t[:, None], m[:, n, p], s[:, n, p]).mean(1) for t in (below, above))
+        crps.append(np.trapezoid(F**2, below) + np.trapezoid((1 - G) ** 2, above))
+    return {
+        "log_likelihood": np.log(norm.pdf(Y, m, s).mean(0)).sum(1).mean(),
+        "rmse": np.sqrt(np.mean((Y - m.mean(0)) ** 2)),
+        "crps": np.mean(crps),
+    } | {f"coverage_{k}": np.mean(np.abs(2 * pit - 1) <= k / 100) for k in (50, 90, 95)}

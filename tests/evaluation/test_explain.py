@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,12 +15,12 @@ from dgp_core.evaluation.explain import (
     response,
     two_inputs,
 )
-from dgp_core.evaluation.judge import deep_predictor
+from dgp_core.evaluation.forecast import deep_predictor
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.model import DeepGP, ModelSpec, create_model
-from dgp_core.gp.references import collapsed_optimal_whitened_q
 from dgp_core.tables.table import read_table
+from tests.core.textbook import optimal_q, rbf
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -43,8 +42,15 @@ def fitted() -> tuple[DeepGP, Scaler, Dataset]:
     model = create_model(ModelSpec(layers=1, inducing=60), X)
     layer, noise = model.layers[0], float(model.likelihood.variance[0])  # type: ignore
     kernel = replace(layer.kernel, log_lengthscales=jnp.log(jnp.array([3.0, 2.0, 9.0])))
-    m, S = jax.jit(collapsed_optimal_whitened_q)(kernel, noise, layer.inducing, X, Y, 1e-6)
-    layer = replace(layer, kernel=kernel, q_mean=m, q_factor=jnp.linalg.cholesky(S)[None])
+    Z, scales = np.asarray(layer.inducing), np.array([3.0, 2.0, 9.0])
+    variance = float(jnp.exp(layer.kernel.log_variance))  # type: ignore
+    Kzz = rbf(Z, Z, variance, scales) + 1e-6 * variance * np.eye(60)
+    m, S = optimal_q(rbf(X, Z, variance, scales), Kzz, Y[:, 0], noise)
+    L = np.linalg.cholesky(Kzz)
+    whitened = np.linalg.solve(L, np.linalg.solve(L, S).T)
+    factor = jnp.asarray(np.linalg.cholesky(0.5 * (whitened + whitened.T)))
+    q_mean = jnp.asarray(np.linalg.solve(L, m)[:, None])
+    layer = replace(layer, kernel=kernel, q_mean=q_mean, q_factor=factor[None])
     return replace(model, layers=(layer,)), scaler, data
 
 

@@ -6,6 +6,8 @@ from scipy import stats
 from sklearn import metrics
 
 from dgp_core.evaluation import scores
+from dgp_core.evaluation.calibration import inside
+from dgp_core.evaluation.forecast import from_mixture
 from dgp_core.gp.mixture import Mixture
 
 
@@ -36,23 +38,23 @@ def test_honest_predictions_cover_as_they_claim(honest):
     mixture, Y = honest
     shares = np.array(scores.COVERAGES)
     error = np.sqrt(shares * (1 - shares) / Y.size)
-    ours = scores.coverage(mixture, Y, scores.COVERAGES)
+    ours = inside(mixture.cdf(Y), scores.COVERAGES).mean((1, 2))
     # The two outputs share their component, so the error is at most √2 larger.
     assert np.all(np.abs(ours - shares) < 4 * np.sqrt(2) * error)
     certain = Mixture(mixture.mean[None], mixture.variance[None] / 100)
-    assert np.all(scores.coverage(certain, Y, scores.COVERAGES) < ours - 0.1)
+    assert np.all(inside(certain.cdf(Y), scores.COVERAGES).mean((1, 2)) < ours - 0.1)
 
 
 def test_coverage_by_hand():
     mixture = Mixture(np.zeros((1, 4, 1)), np.ones((1, 4, 1)))
     Y = np.array([[0.0], [0.5], [1.0], [1.7]])
     # The central half reaches 0.674, the central 0.9 reaches 1.645.
-    np.testing.assert_allclose(scores.coverage(mixture, Y, (0.5, 0.9)), [0.5, 0.75])
+    np.testing.assert_allclose(inside(mixture.cdf(Y), (0.5, 0.9)).mean((1, 2)), [0.5, 0.75])
 
 
 def test_pit_values_of_honest_predictions_are_uniform(honest):
     mixture, Y = honest
-    pit = scores.pit_values(mixture, Y)
+    pit = mixture.cdf(Y)
     assert pit.shape == (4000, 2)
     assert all(stats.kstest(pit[:, p], "uniform").pvalue > 1e-3 for p in range(2))
 
@@ -62,7 +64,7 @@ def test_crps_equals_a_large_sample(honest, rng):
     a, b = mixture.sample(rng, 100_000), mixture.sample(rng, 100_000)
     values = np.abs(a - Y) - 0.5 * np.abs(a - b)
     error = values.mean((1, 2)).std() / np.sqrt(100_000)
-    assert abs(scores.crps(mixture, Y) - values.mean()) < 4 * error
+    assert abs(mixture.crps(Y).mean() - values.mean()) < 4 * error
 
 
 @pytest.fixture
@@ -112,7 +114,8 @@ def test_scores_at_the_edges():
 
 def test_all_scores_by_name(honest, several):
     mixture = Mixture(honest[0].means[:, :50], honest[0].variances[:, :50])
-    by_name = scores.regression_scores(mixture, honest[1][:50])
+    Y = honest[1][:50]
+    by_name = from_mixture(mixture, Y, mixture.log_density(Y).sum(1)).scores(Y)
     assert list(by_name) == [
         "log_likelihood",
         "rmse",
@@ -121,7 +124,7 @@ def test_all_scores_by_name(honest, several):
         "coverage_90",
         "coverage_95",
     ]
-    assert by_name["crps"] == scores.crps(mixture, honest[1][:50])
+    assert by_name["crps"] == mixture.crps(Y).mean()
     by_name = scores.class_scores(*several)
     assert list(by_name) == ["log_likelihood", "log_loss", "accuracy", "auc", "brier"]
     assert by_name["log_likelihood"] == -scores.log_loss(*several)
@@ -132,7 +135,8 @@ def test_a_column_of_labels_is_as_good_as_a_row(binary, honest):
     assert scores.class_scores(p, y[:, None]) == scores.class_scores(p, y)
     mixture = Mixture(honest[0].means[:, :9, :1], honest[0].variances[:, :9, :1])
     y = honest[1][:9, 0]
-    assert scores.regression_scores(mixture, y) == scores.regression_scores(mixture, y[:, None])
+    for score in (scores.rmse, scores.log_likelihood):
+        assert score(mixture, y) == score(mixture, y[:, None])
 
 
 def test_bad_input_is_refused_with_a_word(binary, honest):

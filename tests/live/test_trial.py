@@ -13,7 +13,8 @@ import jax
 import numpy as np
 import pytest
 
-from dgp_core.evaluation.judge import deep_predictor, score
+from dgp_core.evaluation.comparison import score
+from dgp_core.evaluation.forecast import deep_predictor
 from dgp_core.gp.data import Dataset, split
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live import trial as trial_module

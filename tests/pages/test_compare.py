@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from datasets import catalogue
 from datasets.catalogue import load
 from datasets.printed import PRINTED
-from dgp_core.evaluation import judge
+from dgp_core.evaluation import comparison
 from dgp_core.live.trial import fold_parts
 from dgp_core.tables.table import read_table
 from pages.ui.stage import server
@@ -83,7 +83,7 @@ def test_it_opens_untrained_and_says_what_to_do():
 def test_every_row_has_scores_with_errors_and_times(small):
     assert rows(small) == ["Straight line", "SGP, 5 inducing points", "DGP, 2 layers"]
     contest = small.session_state["contest"]
-    scored = judge.table(contest.cards())
+    scored = comparison.table(contest.cards())
     assert all(np.isfinite(e.error) for model in scored.values() for e in model.values())
     said = words(small)
     for model in ("sgp", "dgp2"):
@@ -207,7 +207,7 @@ def test_a_set_of_the_paper_has_the_paper_s_numbers_beside_ours():
     said = words(page)
     assert f"| {log_likelihood:g} | {error:g} |".replace("-", "−") in said
     assert "Salimbeni and Deisenroth" in said and "100 inducing points" in said
-    ours = judge.table(page.session_state["contest"].cards())["linear"]["rmse"].value
+    ours = comparison.table(page.session_state["contest"].cards())["linear"]["rmse"].value
     assert abs(ours - error) < 1.0  # other splits, the same least squares
 
 

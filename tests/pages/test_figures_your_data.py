@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 
 from datasets.printed import PRINTED
-from dgp_core.evaluation import explain, judge
+from dgp_core.evaluation import comparison, diagnostics, explain, forecast
 from dgp_core.evaluation.explain import Group, Importance, Map, Relevance, Response
 from dgp_core.gp.data import Dataset
 from pages.figures import compare, report
@@ -48,11 +48,11 @@ def rows(n: int, task="regression", classes=(), D: int = 3) -> Dataset:
     return Dataset("rows", X, Y, names, (HOSTILE,), task, "", classes)
 
 
-def card_of(task="regression", classes=(), fold=0, n=60) -> judge.Card:
+def card_of(task="regression", classes=(), fold=0, n=60) -> comparison.ScoreCard:
     data = rows(120, task, classes)
-    predictor = judge.linear_predictor(data.take(np.arange(n)))
+    predictor = forecast.linear_predictor(data.take(np.arange(n)))
     held = np.arange(n, 120)
-    return judge.score("linear", predictor, data.take(held), n_train=n, fold=fold, rows=held)
+    return comparison.score("linear", predictor, data.take(held), n_train=n, fold=fold, rows=held)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ class Tags(HTMLParser):
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass", "counts"])
 def test_the_report_is_one_file_and_every_name_in_it_is_text(cards, task):
     deep = [
-        judge.Card(**{**vars(cards[task]), "model": model})
+        comparison.ScoreCard(**{**vars(cards[task]), "model": model})
         for model in ("deep", "single", "linear")
     ]
     classes = cards[task].classes
@@ -193,7 +193,7 @@ def test_the_report_is_one_file_and_every_name_in_it_is_text(cards, task):
         HOSTILE,
         [HOSTILE],
         deep,
-        judge.verdict(deep),
+        comparison.verdict(deep),
         HOSTILE,
         [Importance(HOSTILE, 0.5, 0.1, 0.2)],
         [found_response(classes=len(classes))],
@@ -206,8 +206,8 @@ def test_the_report_is_one_file_and_every_name_in_it_is_text(cards, task):
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
     assert "NaN" not in text and ">nan<" not in text
     assert html.escape(HOSTILE) in text
-    assert html.escape(judge.verdict(deep).sentence) in text
-    for worst in judge.worst_rows(deep[0], 10):
+    assert html.escape(comparison.verdict(deep).sentence) in text
+    for worst in diagnostics.worst_rows(deep[0], 10):
         assert f"<td class=number>{worst.row + 1:,}</td>" in text
 
 
@@ -260,7 +260,7 @@ def test_ticks_are_round_and_inside():
 )
 def test_a_model_is_drawn_over_its_inputs(task, classes, D):
     data = rows(60, task, classes, D)
-    found = compare.sheet(judge.linear_predictor(data), data)
+    found = compare.sheet(forecast.linear_predictor(data), data)
     assert compare.has_sheet(data) and (found.y is None) == (D == 1)
     figure = checked(compare.sheet_figure(found, data, "linear", LIGHT))
     if task == "regression" and D == 1:
@@ -275,8 +275,8 @@ def test_a_model_is_drawn_over_its_inputs(task, classes, D):
 
 def test_the_ladder_has_every_model_s_score_and_error():
     scored = {
-        "linear": {"rmse": judge.Estimate(1.0, 0.1, 5)},
-        "dgp2": {"rmse": judge.Estimate(0.5, float("nan"), 5)},
+        "linear": {"rmse": comparison.Estimate(1.0, 0.1, 5)},
+        "dgp2": {"rmse": comparison.Estimate(0.5, float("nan"), 5)},
     }
     names = {"linear": HOSTILE, "dgp2": "b"}
     figure = checked(compare.ladder_figure(scored, names, "rmse", "RMSE", LIGHT))

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from dgp_core import __main__ as terminal
 from dgp_core import archive
-from dgp_core.evaluation import judge
+from dgp_core.evaluation import comparison
 from dgp_core.gp.references import LinearRegression
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
@@ -489,7 +489,7 @@ def test_twenty_rows_stopped_are_judged_continued_and_let_go():
     sound(page.run())
     assert set(fitted.archives) == {"deep", "rival"}
     shown = next(b.value for b in page.markdown if b.value.startswith("| model"))
-    scores = judge.table(trial.cards())["deep"]
+    scores = comparison.table(trial.cards())["deep"]
     assert said("log_likelihood", scores["log_likelihood"]) in shown
     trial.close()
     told = words(sound(page.run()))

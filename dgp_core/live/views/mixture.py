@@ -12,6 +12,14 @@ import jax
 import numpy as np
 from scipy import special, stats
 
+from dgp_core.evaluation.calibration import (
+    BINS,
+    EDGES,
+    count_pit,
+    expected_bin_counts,
+    inside,
+    reliability,
+)
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
 from dgp_core.gp.mixture import Mixture
@@ -29,9 +37,6 @@ CANDIDATES = 128
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Shares of the central intervals whose coverage is checked."""
-
-BINS = 10
-"""Of the PIT's histogram, and of a reliability curve."""
 
 SCALES = 16
 """Gaussians that stand for Student's t: a sum over its random precision."""
@@ -621,55 +626,32 @@ def _candidates(run: "Run") -> tuple[np.ndarray, np.ndarray | None, str]:
 def _calibration(run: "Run", snapshot: "Snapshot", heldout: Dataset, output: int) -> Calibration:
     laws = _laws(run, snapshot, heldout.X, output)
     y, N = heldout.Y[:, output], len(heldout)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
     names = class_names(run)
     check = _reliability if names else _pit
-    low, high = stats.binom.ppf([0.025, 0.975], N, 1 / BINS)
     return Calibration(
         step=snapshot.step,
         n_rows=N,
         kind="reliability" if names else "pit",
-        edges=edges,
-        expected=(N / BINS, float(low), float(high)),
-        deep=check(laws[0], y, edges),
-        rival=check(laws[1], y, edges),
+        edges=EDGES,
+        expected=(N / BINS, *expected_bin_counts(N)),
+        deep=check(laws[0], y),
+        rival=check(laws[1], y),
     )
 
 
-def _pit(law: _Law, y: np.ndarray, edges: np.ndarray) -> Honesty:
+def _pit(law: _Law, y: np.ndarray) -> Honesty:
     if isinstance(law.likelihood, Poisson):
-        # A count's step of the cdf is from F(y − 1) to F(y).
-        share = np.random.default_rng(0).random(len(y))
-        pit = (1 - share) * _count_cdf(law, y - 1) + share * _count_cdf(law, y)
+        pit = count_pit(law.mean, law.variance, y, np.random.default_rng(0))
     else:
-        each = [law.path_cdf(g, y[g : g + 1], True).mean() for g in range(len(y))]
-        pit = np.array(each)
-    inside = np.abs(pit - 0.5)[None] <= 0.5 * np.array(LEVELS)[:, None]
-    return Honesty(pit, np.histogram(pit, edges)[0], inside.mean(1), np.array(LEVELS))
+        pit = np.array([law.path_cdf(g, y[g : g + 1], True).mean() for g in range(len(y))])
+    observed = inside(pit, LEVELS).mean(1)
+    return Honesty(pit, np.histogram(pit, EDGES)[0], observed, np.array(LEVELS))
 
 
-def _count_cdf(law: _Law, y: np.ndarray) -> np.ndarray:
-    """P(count ≤ y) for each row (G,): Poisson's own, averaged over f by Gauss–Hermite."""
-    z, weight = np.polynomial.hermite_e.hermegauss(40)
-    total = np.zeros(len(y))
-    for node, w in zip(z, weight / weight.sum(), strict=True):
-        rate = np.exp(np.minimum(law.mean + node * np.sqrt(law.variance), 80.0))
-        total += w * np.where(y >= 0, special.pdtr(np.maximum(y, 0.0), rate), 0.0).mean(0)
-    return total
-
-
-def _reliability(law: _Law, y: np.ndarray, edges: np.ndarray) -> Honesty:
+def _reliability(law: _Law, y: np.ndarray) -> Honesty:
     """Of every class's probability at every row; with two classes, of the second's."""
     p = law.path_bars(np.empty(0)).mean(0)
     came = np.arange(p.shape[1])[None] == y[:, None]
-    if p.shape[1] == 2:
-        p, came = p[:, 1:], came[:, 1:]
-    which = np.clip(np.digitize(p.ravel(), edges) - 1, 0, len(edges) - 2)
-    counts = np.bincount(which, minlength=len(edges) - 1)
-    full = np.maximum(counts, 1)
-
-    def mean(values):
-        sums = np.bincount(which, values.ravel().astype(float), len(edges) - 1)
-        return np.where(counts > 0, sums / full, np.nan)
-
-    return Honesty(None, counts, mean(came), mean(p))
+    first = 1 if p.shape[1] == 2 else 0
+    bins = reliability(p[:, first:].ravel(), came[:, first:].ravel())
+    return Honesty(None, bins.counts, bins.observed, bins.predicted)

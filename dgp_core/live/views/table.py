@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from dgp_core.evaluation.calibration import Reliability, count_pit, inside, reliability
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.kernels import Kernel, Linear, Product, Stationary, Sum
 from dgp_core.gp.layers import Normal
@@ -60,9 +61,6 @@ BAND = (0.025, 0.975)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Central intervals whose coverage is counted."""
 
-BINS = 10
-"""Of a reliability diagram."""
-
 
 @dataclass(frozen=True, eq=False)
 class Relevance:
@@ -94,21 +92,6 @@ class Response:
     classes."""
     rival: np.ndarray
     rival_band: np.ndarray | None
-
-
-@dataclass(frozen=True, eq=False)
-class Reliability:
-    """How often something happened, where it was predicted with about the same probability."""
-
-    predicted: np.ndarray
-    """The mean probability in each bin that has rows (K,)."""
-    observed: np.ndarray
-    """The share of them where it happened (K,)."""
-    low: np.ndarray
-    """Wilson's interval of 95 % for that share (K,)."""
-    high: np.ndarray
-    counts: np.ndarray
-    """Rows in the bin (K,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +357,7 @@ def _panel(
             covered=None,
             probabilities=p,
             confusion=np.bincount(codes * C + best, minlength=C * C).reshape(C, C),
-            reliability=_reliability(predicted, happened),
+            reliability=reliability(predicted, happened).occupied(),
             **parts(bound),
         )
     m, v = (a[:, :R] for a in numbers.latent)
@@ -386,7 +369,7 @@ def _panel(
         predicted=readable_mean(model, scaler, m, v),
         band=band,
         pit=pit,
-        covered=(np.abs(2 * pit - 1)[None] <= np.array(SHARES)[:, None]).mean(1),
+        covered=inside(pit, SHARES).mean(1),
         probabilities=None,
         confusion=None,
         reliability=None,
@@ -397,8 +380,7 @@ def _panel(
 def _counts(m: np.ndarray, v: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The middle 95 % of new counts (2, R), and where y lies in its prediction (R,).
 
-    Over rates e^f at even quantiles of f on each path. A count's place is drawn evenly between the
-    cdf below it and at it, so that it is even if honest (Czado et al. 2009).
+    The interval is of rates e^f at even quantiles of f on each path.
     """
     S, R = m.shape
     each = -(-160 // S)
@@ -406,24 +388,7 @@ def _counts(m: np.ndarray, v: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np
     rates = np.exp(np.minimum(m + np.sqrt(v) * eps, 40.0))
     rates = rates.reshape(-1, R)
     rng = np.random.default_rng(3)
-    band = np.quantile(rng.poisson(rates), BAND, axis=0)
-    at = special.gammaincc(y + 1, rates).mean(0)
-    below = np.where(y > 0, special.gammaincc(np.maximum(y, 1), rates).mean(0), 0.0)
-    return band, below + rng.uniform(size=R) * (at - below)
-
-
-def _reliability(predicted: np.ndarray, happened: np.ndarray) -> Reliability:
-    """Rows in bins of equal width of what was predicted."""
-    bins = np.minimum((predicted * BINS).astype(int), BINS - 1)
-    counts = np.bincount(bins, minlength=BINS)
-    some = counts > 0
-    n = counts[some]
-    p = np.bincount(bins, predicted, BINS)[some] / n
-    k = np.bincount(bins, happened, BINS)[some] / n
-    z2 = special.ndtri(BAND[1]) ** 2
-    middle = (k + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (k * (1 - k) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    return Reliability(p, k, middle - half, middle + half, n)
+    return np.quantile(rng.poisson(rates), BAND, axis=0), count_pit(m, v, y, rng)
 
 
 def _curves(model: DeepGP, numbers: _Numbers, scaler: Scaler, which: int):

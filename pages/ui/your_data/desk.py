@@ -21,7 +21,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from datasets.shipped import FILES, SHIPPED
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError, Source
-from dgp_core.evaluation.judge import Card
+from dgp_core.evaluation.comparison import ScoreCard
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.keep import Which, archive_of, source_of
@@ -93,7 +93,7 @@ class Fitted:
     folds: int
     reading: float
     """Seconds that the file took to be read, and its rows to become numbers."""
-    cards: tuple[Card, ...] = ()
+    cards: tuple[ScoreCard, ...] = ()
     archives: dict[Which, Archive] = field(default_factory=dict)
     """The models as they stand, by which: deep or rival."""
     source: Source | None = None
@@ -103,7 +103,7 @@ class Fitted:
     def over(self) -> bool:
         return self.trial.status in ("finished", "failed", "closed")
 
-    def scored(self) -> tuple[Card, ...]:
+    def scored(self) -> tuple[ScoreCard, ...]:
         """Every card so far, those of a trial that was let go too."""
         self.cards = self.trial.cards() or self.cards
         return self.cards
@@ -499,9 +499,9 @@ class Contest:
     train: TrainSpec
     folds: int
     trials: list[Trial] = field(default_factory=list)
-    known: dict[tuple[str, int], Card] = field(default_factory=dict)
+    known: dict[tuple[str, int], ScoreCard] = field(default_factory=dict)
     """Cards so far, by model and fold; they outlive their trials."""
-    made: dict[str, tuple[Card, Any]] = field(default_factory=dict)
+    made: dict[str, tuple[ScoreCard, Any]] = field(default_factory=dict)
     """Pictures' numbers by model, with the card that they were made beside."""
 
     @property
@@ -517,7 +517,7 @@ class Contest:
         """Models that were to be trained, and came to nothing."""
         return {name for trial in self.trials for name in trial.wanted()} - self.asked
 
-    def cards(self) -> list[Card]:
+    def cards(self) -> list[ScoreCard]:
         """Everything that has been scored so far."""
         for trial in self.trials:
             for card in trial.cards():

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dgp_core.gp import references
 from dgp_core.gp.kernels import RBF, Matern12, Matern32
-from dgp_core.gp.references import CollapsedSGP, ExactGP
+from dgp_core.gp.references import ExactGP
 from dgp_core.live.views.by_hand import (
     GRID,
     Settings,
@@ -19,6 +18,7 @@ from dgp_core.live.views.by_hand import (
     place_inducing,
     sparse_by_hand,
 )
+from tests.core import textbook
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -76,14 +76,20 @@ def test_the_sparse_gp_is_the_reference(placement, rng):
     kernel = RBF.create(1, at.deviation**2, at.lengthscale)
     noise = jnp.asarray(at.noise**2)
     X, Y = jnp.asarray(x[:, None]), jnp.asarray(y[:, None])
-    reference = CollapsedSGP(kernel, noise, jnp.asarray(Z[:, None]), X, Y)
-    assert np.isclose(sparse.bound, reference.bound, rtol=1e-5)
-    predicted = reference.predict_latent(exact.x[:, None])
-    assert np.allclose(sparse.mean, predicted.means[0, :, 0], atol=1e-5)
-    assert np.allclose(sparse.sd**2, predicted.variances[0, :, 0], atol=1e-5)
-    m, S = references.collapsed_optimal_q(kernel, noise, jnp.asarray(Z[:, None]), X, Y)
-    assert np.allclose(sparse.u_mean, m[:, 0], atol=1e-5)
+    Kxz, Kzz, Knz = (
+        textbook.rbf(a[:, None], Z[:, None], at.deviation**2, at.lengthscale)
+        for a in (x, Z, exact.x)
+    )
+    Kzz = Kzz + 1e-8 * at.deviation**2 * np.eye(8)
+    prior = at.deviation**2
+    bound = textbook.collapsed_bound(np.full(30, prior), Kxz, Kzz, y, at.noise**2)
+    assert np.isclose(sparse.bound, bound, rtol=1e-5)
+    m, S = textbook.optimal_q(Kxz, Kzz, y, at.noise**2)
+    assert np.allclose(sparse.u_mean, m, atol=1e-5)
     assert np.allclose(sparse.u_sd**2, np.diagonal(S), atol=1e-5)
+    mean, variance = textbook.sparse_conditional(np.full(len(exact.x), prior), Knz, Kzz, m, S)
+    assert np.allclose(sparse.mean, mean, atol=1e-5)
+    assert np.allclose(sparse.sd**2, variance, atol=1e-5)
     judge = ExactGP(kernel, noise, X, Y)
     assert np.isclose(exact.evidence, judge.evidence)
     theirs = judge.predict_latent(exact.x[:, None])

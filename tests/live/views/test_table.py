@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dgp_core.evaluation.scores import coverage, pit_values
+from dgp_core.evaluation.calibration import inside, reliability
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.kernels import RBF, Linear
 from dgp_core.gp.model import ModelSpec
@@ -72,9 +72,9 @@ def test_the_single_layers_agreement_is_its_own_mixture(run, seen):
     panel = seen.rival
     np.testing.assert_allclose(panel.predicted, one.mean[:, 0], rtol=1e-8)
     np.testing.assert_allclose(panel.band, one.quantile(views_many.BAND)[:, :, 0], rtol=1e-6)
-    np.testing.assert_allclose(panel.pit, pit_values(one, run.dataset.Y)[:, 0], atol=1e-8)
+    np.testing.assert_allclose(panel.pit, one.cdf(run.dataset.Y)[:, 0], atol=1e-8)
     np.testing.assert_allclose(
-        panel.covered, coverage(one, run.dataset.Y, tuple(seen.shares)), atol=1e-12
+        panel.covered, inside(one.cdf(run.dataset.Y), seen.shares).mean((1, 2)), atol=1e-12
     )
 
 
@@ -84,7 +84,7 @@ def test_the_deep_agreement_is_that_of_thousands_of_paths(run, seen):
     assert np.abs((seen.deep.predicted - many.mean[:, 0]) / sd).mean() < 0.05
     expected = many.quantile(views_many.BAND)[:, :, 0]
     assert np.median(np.abs(seen.deep.band - expected) / sd) < 0.08
-    assert np.abs(seen.deep.pit - pit_values(many, run.dataset.Y)[:, 0]).mean() < 0.03
+    assert np.abs(seen.deep.pit - many.cdf(run.dataset.Y)[:, 0]).mean() < 0.03
 
 
 def test_responses_vary_one_input_and_keep_the_others_at_their_medians(run, seen):
@@ -130,7 +130,7 @@ def test_several_classes_are_counted_and_binned():
 
 def test_wilsons_interval_is_scipys():
     happened = np.arange(40) < 13
-    bins = views_many._reliability(np.full(40, 0.33), happened)
+    bins = reliability(np.full(40, 0.33), happened).occupied()
     expected = stats.binomtest(13, 40).proportion_ci(0.95, "wilson")
     assert (bins.low[0], bins.high[0]) == pytest.approx((expected.low, expected.high))
 

@@ -9,35 +9,34 @@ import pytest
 from scipy import stats
 
 from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
-from dgp_core.evaluation import judge, scores
-from dgp_core.evaluation.judge import (
-    Card,
-    Forecast,
+from dgp_core.evaluation import comparison, forecast, scores
+from dgp_core.evaluation.comparison import (
+    ScoreCard,
     compare,
-    confusion,
-    deep_predictor,
-    exact_predictor,
     fold_error,
-    linear_predictor,
     paired_difference,
+    score,
+    table,
+    verdict,
+)
+from dgp_core.evaluation.diagnostics import (
+    confusion,
     pit_histogram,
     predicted_observed,
     reliability,
     residuals,
-    sample_places,
-    sample_rows,
-    score,
-    table,
-    verdict,
     worst_rows,
 )
-from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.evaluation.forecast import Forecast, deep_predictor, exact_predictor, linear_predictor
+from dgp_core.gp import predict
+from dgp_core.gp.data import Dataset, Scaler, sample_places, sample_rows
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.likelihoods import Poisson
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import DeepGP, ModelSpec, create_model
 from dgp_core.gp.predict import _latent_rows, predict_latent
 from dgp_core.gp.references import ExactGP, LinearRegression
+from tests.core.textbook import mixture_scores
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -49,7 +48,7 @@ def dataset(X, Y, task="regression", classes=()):
 
 def card(model, log_density, fold=0, n_train=1000, **forecast):
     n = len(log_density)
-    return Card(
+    return ScoreCard(
         model=model,
         fold=fold,
         rows=np.arange(n),
@@ -92,8 +91,7 @@ def test_a_deep_forecast_is_the_estimators(fitted):
     quantiles = mixture.quantile([0.05, 0.5, 0.95])
     np.testing.assert_allclose([f.low, f.median, f.high], quantiles, rtol=1e-9)
     made = score("deep", lambda _: f, rows, n_train=40).scores
-    theirs = scores.regression_scores(mixture, rows.Y)
-    assert made == pytest.approx(theirs)
+    assert made == pytest.approx(mixture_scores(mixture, rows.Y), rel=1e-4)
 
 
 def test_a_forecast_of_any_number_of_rows_compiles_few_shapes(fitted):
@@ -111,7 +109,7 @@ def test_blocks_are_joined_in_order(fitted, monkeypatch):
     model, X, y = fitted
     rows = dataset(X[:30], y[:30, None])
     whole = deep_predictor(model.state_.model, model.scaler_)(rows)
-    monkeypatch.setattr(judge, "BLOCK", 8)
+    monkeypatch.setattr(forecast, "BLOCK", 8)
     parts = deep_predictor(model.state_.model, model.scaler_)(rows)
     for name in ("log_density", "mean", "low", "pit", "crps"):
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-10)
@@ -206,7 +204,7 @@ def test_the_exact_gp_is_fitted_as_far_as_in_one_go(rng):
 
 
 def test_of_very_many_rows_some_are_scored(monkeypatch, rng):
-    monkeypatch.setattr(judge, "MOST_SCORED", 20)
+    monkeypatch.setattr(comparison, "MOST_SCORED", 20)
     X = rng.standard_normal((100, 1))
     rows = dataset(X, X)
     made = score("linear", linear_predictor(rows), rows, n_train=9, rows=np.arange(500, 600))
@@ -228,7 +226,7 @@ def test_the_error_over_rows_of_a_mean_is_the_textbooks(rng):
     made = card(
         "m", rng.standard_normal(20), mean=rng.standard_normal((20, 1)), crps=np.ones((20, 1))
     )
-    made = replace(made, scores=judge._scores(made.forecast, made.observed))
+    made = replace(made, scores=made.forecast.scores(made.observed))
     found = table([made])["m"]
     # Twenty groups of one row: the jackknife's error of a mean is s/√n.
     assert found["log_likelihood"].error == pytest.approx(stats.sem(made.forecast.log_density))
@@ -241,7 +239,7 @@ def test_the_error_over_rows_of_a_mean_is_the_textbooks(rng):
 def test_the_table_is_of_the_folds_once_there_are_two(rng):
     numbers = dict(mean=np.zeros((50, 1)), crps=np.ones((50, 1)))
     own = [card("m", rng.standard_normal(50) + k, k, 100, **numbers) for k in range(3)]
-    own = [replace(c, scores=judge._scores(c.forecast, c.observed)) for c in own]
+    own = [replace(c, scores=c.forecast.scores(c.observed)) for c in own]
     assert table(own[:1])["m"]["log_likelihood"].n == 50
     assert table(own[:2])["m"]["log_likelihood"].n == 50
     means = [c.scores["log_likelihood"] for c in own[1:]]
@@ -257,7 +255,7 @@ def _rate(rng, K, n, spread, shift, noise, trials=1500):
     for _ in range(trials):
         d = noise((K, n)) + spread / np.sqrt(n) * rng.standard_normal((K, 1)) * (K > 1)
         mean, error = paired_difference(list(d + shift * size), 1 / (K - 1) if K > 1 else 0.11)
-        words.append(np.sign(mean) * (abs(mean) > judge.ERRORS * error))
+        words.append(np.sign(mean) * (abs(mean) > comparison.ERRORS * error))
     return np.mean(np.array(words) > 0), np.mean(np.array(words) < 0)
 
 
@@ -294,7 +292,7 @@ def test_the_rule_holds_for_real_folds_of_models_that_are_alike():
                 log_p.append(stats.norm.logpdf(y[held], A[held] @ w, s))
             differences.append(log_p[0] - log_p[1])
         mean, error = paired_difference(differences, 1 / (K - 1))
-        found += abs(mean) > max(judge.ERRORS * error, judge.NEGLIGIBLE)
+        found += abs(mean) > max(comparison.ERRORS * error, comparison.NEGLIGIBLE)
     assert found / trials <= 0.08
 
 
@@ -376,7 +374,7 @@ def test_reliability_counts_what_came_true(rng):
     made = card("m", np.zeros(20_000), probabilities=np.column_stack([1 - p, p]))
     made = replace(made, observed=y[:, None].astype(float), classes=("no", "yes"))
     r = reliability(made)
-    assert r.count.sum() == 20_000
+    assert r.counts.sum() == 20_000
     assert np.all(np.abs(r.observed - r.predicted) < 4 * r.error)
     np.testing.assert_allclose(r.predicted, np.arange(10) / 10 + 0.05, atol=0.01)
     counts = confusion(made)
@@ -389,11 +387,11 @@ def test_reliability_of_many_classes_is_of_the_likeliest():
         card("m", np.zeros(3), probabilities=p), observed=np.array([[0.0], [2.0], [1.0]])
     )
     r = reliability(made, n_bins=4)
-    assert r.count.tolist() == [0, 0, 2, 1]
+    assert r.counts.tolist() == [0, 0, 2, 1]
     np.testing.assert_allclose(r.observed[2:], [0.5, 1.0])
     assert np.isnan(r.observed[0])
     one = reliability(made, n_bins=4, of_class=1)
-    assert one.count.tolist() == [3, 0, 0, 0] and one.observed[0] == pytest.approx(1 / 3)
+    assert one.counts.tolist() == [3, 0, 0, 0] and one.observed[0] == pytest.approx(1 / 3)
 
 
 def test_rows_of_little_likelihood_come_first(fitted):
@@ -447,7 +445,7 @@ def test_the_wrong_picture_is_refused_with_the_right_one():
 def test_draws_of_counts_have_their_moments(rng):
     latent = Mixture(rng.uniform(-1, 2, (2, 40, 1)), rng.uniform(0, 0.3, (2, 40, 1)))
     model = DeepGP((), Poisson.create(1))
-    y = judge.draw_observations(model, latent, rng, 20_000)
+    y = predict.draw_observations(model, latent, rng, 20_000)
     # E y = E e^f and Var y = E e^f + Var e^f, with E e^(kf) = mean of e^(km + k²v/2).
     first, second = (
         np.exp(k * latent.means + k * k * latent.variances / 2).mean(0) for k in (1, 2)

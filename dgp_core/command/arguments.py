@@ -1,0 +1,111 @@
+"""The command line's options."""
+
+import argparse
+from collections.abc import Callable
+from typing import get_args
+
+import numpy as np
+
+from dgp_core.command.actions import fit, predict, resume, score
+from dgp_core.command.training import PROGRAM
+from dgp_core.gp.data import Task
+from dgp_core.script import Decision
+from dgp_core.tables.recipe import Missing, Transform
+from dgp_core.tables.table import Kind
+
+
+def _number(least: int, most: int = 1 << 53) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        if not (text.isdecimal() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
+        return int(text)
+
+    return whole
+
+
+def _rate(least: float, most: float) -> Callable[[str], float]:
+    def rate(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = np.nan
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least:g} to {most:g}")
+        return value
+
+    return rate
+
+
+def _batch(text: str) -> int | str | None:
+    return None if text == "all" else text if text == "plan" else _number(1)(text)
+
+
+def _decision(text: str) -> Decision:
+    name, _, rest = text.rpartition("=")
+    kind, _, first = rest.partition(":")
+    orders = {"": None, "day": True, "month": False} if kind == "date" else {"": None}
+    if not name or kind not in get_args(Kind) or first not in orders:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not NAME=KIND, with a kind of {', '.join(get_args(Kind))}, date:day or "
+            "date:month"
+        )
+    return name, kind, orders[first]
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        PROGRAM, description="Deep Gaussian processes without a screen.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(required=True, metavar="fit | predict | score | resume")
+
+    def command(name: str, action: Callable, *operands: tuple[str, str]):
+        sub = commands.add_parser(
+            name, help=action.__doc__, description=action.__doc__, allow_abbrev=False
+        )
+        sub.set_defaults(command=action)
+        for operand, meaning in operands:
+            sub.add_argument(operand, help=meaning)
+        return sub
+
+    table = ("data", "CSV or TSV (may be gzipped), Parquet or a folder of it, or .npy")
+    model = ("model", "a model's file, from here or from the app")
+
+    sub = command("fit", fit, table)
+    sub.epilog = "What is not given is chosen by the size of the data."
+    add = sub.add_argument
+    add("--target", required=True, action="append", metavar="COLUMN", help="may be given again")
+    add("--out", required=True, metavar="MODEL.npz", help="where the model goes")
+    add("--task", choices=get_args(Task), help="proposed from the target where it is not given")
+    add("--layers", type=_number(1, 100), help="1 is the sparse GP")
+    add("--inducing", type=_number(1, 10_000), help="inducing points of every layer")
+    add("--kernel", help='rbf, matern52, "rbf*periodic + linear", …')
+    add("--likelihood", help="the task's own; student_t for outliers, softmax for classes")
+    add("--steps", type=_number(0))
+    add("--minibatch", type=_batch, default="plan", help="rows a step, or all")
+    add("--learning-rate", type=_rate(0, 10))
+    add("--natural-rate", type=_rate(0, 1), help="0 leaves everything to Adam")
+    add("--seed", type=_number(0, (1 << 32) - 1), default=0, help="%(default)s")
+    add("--holdout", type=_rate(0, 0.99), default=0.1, help="the share to judge by: %(default)s")
+    add("--missing", choices=get_args(Missing), help="drop rows with holes, or fill the holes")
+    add("--transform", choices=get_args(Transform), default="none", help="of the target")
+    add("--stream", action="store_true", help="read a Parquet file in parts, however small")
+    add(
+        "--column",
+        type=_decision,
+        action="append",
+        default=[],
+        metavar="NAME=KIND",
+        help=f"decides a column: {', '.join(get_args(Kind))}; date:day where 1/2 is 1 February, "
+        "date:month where it is 2 January; may be given again",
+    )
+
+    sub = command("predict", predict, model, table)
+    sub.add_argument("--out", required=True, metavar="PREDICTIONS.csv")
+
+    command("score", score, model, table)
+
+    sub = command("resume", resume, model)
+    sub.add_argument("data", nargs="?", help="the model's table, where it is elsewhere now")
+    sub.add_argument("--steps", type=_number(0), help="steps in all, those taken included")
+    sub.add_argument("--out", metavar="MODEL.npz", help="where the model goes; else where it was")
+    return parser

@@ -1,0 +1,185 @@
+"""A model before its first step, its minibatches, and training with checkpoints."""
+
+import argparse
+import json
+import shlex
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from dgp_core.archive import Archive, Source
+from dgp_core.command.files import Refused, log, save
+from dgp_core.gp.data import Dataset, Scaled, Scaler
+from dgp_core.gp.likelihoods import for_task
+from dgp_core.gp.model import SKETCH, create_model
+from dgp_core.outcome import Outcome
+from dgp_core.tables.large_file import TableParts
+from dgp_core.tables.plain import visible
+from dgp_core.tables.recipe import Recipe
+from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.plan import propose
+from dgp_core.training.progress import ProgressBar
+from dgp_core.training.rows import Stream, Survey
+from dgp_core.training.train import HOPELESS, Progress, Rows, Supply, Windows, resume
+
+PROGRAM = "python -m dgp_core"
+
+CHECKPOINT_SECONDS = 60.0
+"""How often a checkpoint is written."""
+
+MOST_COPIED_CELLS = 4_000_000
+"""Rows times columns up to which rows in standard units are held beside those of the file."""
+
+LIKELIHOODS: dict[str, tuple[str, ...]] = {
+    "regression": ("gaussian", "student_t"),
+    "counts": ("poisson",),
+    "binary": ("bernoulli", "robust_max", "softmax"),
+    "multiclass": ("robust_max", "softmax"),
+}
+"""The likelihoods that make sense of each task."""
+
+
+def create_archive(
+    args: argparse.Namespace,
+    X: np.ndarray | Scaled,
+    P: int,
+    n_rows: int,
+    scaler: Scaler,
+    recipe: Recipe,
+    source: Source,
+) -> Archive:
+    """A model before its first step; of n training rows with P outputs, X are some or all."""
+    task, C = recipe.task, len(recipe.classes)
+    likelihood = args.likelihood or for_task(task, P, C)
+    if likelihood not in LIKELIHOODS[task]:
+        raise Refused(
+            f"The likelihood {likelihood} is not for {task}: choose "
+            f"{' or '.join(LIKELIHOODS[task])}, or another --task."
+        )
+    most = len(np.unique(X[:], axis=0)) if n_rows <= SKETCH else n_rows
+    try:
+        plan = propose(n_rows, X.shape[1], task, P, C, args.seed)
+        model = replace(
+            plan.model,
+            layers=args.layers or plan.model.layers,
+            inducing=min(args.inducing or plan.model.inducing_counts[0], most),
+            kernels=args.kernel or plan.model.kernels,
+            likelihood=likelihood,
+        )
+        given = {n: getattr(args, n) for n in ("steps", "learning_rate", "natural_rate")}
+        training = replace(plan.train, **{n: v for n, v in given.items() if v is not None})
+        training = replace(
+            training,
+            # A short run climbs within a fifth of its steps.
+            ramp_steps=min(training.ramp_steps, training.steps // 5),
+            minibatch=plan.train.minibatch if args.minibatch == "plan" else args.minibatch,
+        )
+        start = create_model(model, X, P, max(2, C), training.seed)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    log(
+        f"{n_rows:,} rows of {X.shape[1]:,} inputs train {model.layers} "
+        f"layer{'s' if model.layers > 1 else ''} ({model.inducing_counts[0]} inducing points each, "
+        f"{visible(model.kernel_names[0])}, {likelihood}) for {training.steps:,} steps."
+    )
+    return Archive(
+        model=model,
+        training=training,
+        scaler=scaler,
+        state=create_state(start, jax.random.key(training.seed)),
+        progress=Progress(),
+        task=task,
+        input_names=recipe.input_names,
+        output_names=recipe.output_names,
+        classes=recipe.classes,
+        recipe=json.loads(recipe.to_json()),
+        source=source,
+    )
+
+
+def minibatches(record: Archive, train: Dataset) -> Supply:
+    """Minibatches in standard units; of many rows there is no copy beside the rows themselves."""
+    spec, dtype = record.training, record.state.jitter.dtype
+    X, Y = Scaled(train.X, record.scaler.inputs), Scaled(train.Y, record.scaler.outputs)
+    batch = spec.minibatch
+    if batch is not None and batch < len(train) and train.X.size > MOST_COPIED_CELLS:
+        return Windows(X, Y, batch, dtype, spec.seed)
+    return Rows.create(X, Y, batch, dtype, spec.seed)
+
+
+def stream(record: Archive, parts: TableParts, found: Survey) -> Stream:
+    source, spec = record.source, record.training
+    assert source is not None and spec.minibatch is not None
+    found, dtype = replace(found, scaler=record.scaler), record.state.jitter.dtype
+    return Stream(
+        parts, found, spec.minibatch, spec.seed, source.held_out, source.split_seed, dtype
+    )
+
+
+class _Signals:
+    """Notes Ctrl-C and SIGTERM instead of dying of them; a second one is deadly again."""
+
+    def __enter__(self) -> "_Signals":
+        self.caught: signal.Signals | None = None
+        self.before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _note(self, number: int, frame) -> None:
+        self.caught = signal.Signals(number)
+        self.__exit__()
+
+    def __exit__(self, *_) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+
+def train_and_save(record: Archive, supply: Supply, held_out: Dataset | None, out: Path) -> int:
+    """Trains to the end or to a signal, with checkpoints; saves; scores on rows held out."""
+    spec, saved = record.training, time.monotonic()
+
+    def on_chunk(state: TrainState, progress: Progress) -> bool:
+        nonlocal saved
+        bar.on_chunk(state, progress)
+        if time.monotonic() >= saved + CHECKPOINT_SECONDS:
+            try:
+                save(out, replace(record, state=state, progress=progress))
+            except Refused as error:
+                log(f"No checkpoint: {error}")
+            saved = time.monotonic()
+        return signals.caught is not None
+
+    with _Signals() as signals:
+        save(out, record)  # before an hour is spent on what then cannot be written
+        with ProgressBar(spec.steps, record.progress.steps) as bar:
+            state, progress = resume(record.state, supply, spec, record.progress, on_chunk)
+        log(f"{progress.stopped}, in {progress.seconds:,.1f} s")
+        record = replace(record, state=state, progress=progress)
+        save(out, record)
+    name = shlex.quote(str(out))
+    if signals.caught is not None and progress.steps < spec.steps:
+        log(
+            f"Saved at step {progress.steps:,} of {spec.steps:,}, after {signals.caught.name}. "
+            f"To go on: {PROGRAM} resume {name}"
+        )
+        return 128 + signals.caught
+    log(f"The model is in {name}.")
+    if int(state.streak) >= HOPELESS:
+        log("Its training failed: try a smaller --learning-rate.")
+        return 1
+    if held_out is not None and len(held_out):
+        try:
+            print_scores(Outcome(record), held_out)
+        except KeyboardInterrupt:
+            log("Stopped before it was scored; the model is saved.")
+            return 128 + signal.SIGINT
+    return 0
+
+
+def print_scores(outcome: Outcome, rows: Dataset) -> None:
+    log(f"On {len(rows):,} rows, in the file's own units:")
+    for name, value in outcome.scores(rows.X, rows.Y).items():
+        print(f"{name:<16}{value:>14.6g}", flush=True)

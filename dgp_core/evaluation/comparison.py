@@ -1,0 +1,328 @@
+"""Which model to believe: held-out scores with their standard errors, and a plain verdict.
+
+Every number is about rows that the model has not seen, in the user's units.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dgp_core.evaluation.forecast import Forecast, Predictor
+from dgp_core.gp.data import Dataset, Task, sample_rows
+
+MOST_SCORED = 10_000
+"""Held-out rows of one split that are scored; of more, so many by chance."""
+
+NEGLIGIBLE = 0.01
+"""Nats a row below which a difference does not matter, however sure: 1 % of a density."""
+
+ERRORS = 2.0
+"""A difference counts from so many standard errors."""
+
+FEWEST_ROWS = 20
+"""Held-out rows without which nothing can be said."""
+
+RULE = (
+    "Models are compared row by row, by the log-likelihood that they give to what was held out. "
+    f"“Better” means more than {ERRORS:g} standard errors, and more than {NEGLIGIBLE:g} nats a row "
+    f"(about {100 * NEGLIGIBLE:g} % of probability). Over folds, the standard error allows for "
+    "training sets that overlap (Nadeau and Bengio 2003), and is never taken smaller than that of "
+    "the rows; with one split it is that of the rows."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCard:
+    """How one model did on the held-out rows of one split."""
+
+    model: str
+    fold: int
+    """0 is the main split; folds count from 1."""
+    rows: np.ndarray
+    """Which rows of the whole set these are (n,)."""
+    n_train: int
+    observed: np.ndarray
+    """Y (n, P)."""
+    forecast: Forecast
+    task: Task
+    classes: tuple[str, ...]
+    scores: dict[str, float]
+    seconds_per_step: float | None
+    """Measured after training; None where there are no steps."""
+    seconds: float | None
+    """What the whole fit took."""
+
+
+def score(
+    name: str,
+    predictor: Predictor,
+    held_out: Dataset,
+    *,
+    n_train: int,
+    fold: int = 0,
+    rows: np.ndarray | None = None,
+    pad_to: int = 0,
+    seconds_per_step: float | None = None,
+    seconds: float | None = None,
+) -> ScoreCard:
+    """A model's card; `rows` are the held-out rows' places in the whole set.
+
+    Fewer rows than `pad_to` are padded, so that folds of unequal sizes share compiled programs.
+    """
+    held, chosen = sample_rows(held_out, MOST_SCORED)
+    forecast = predictor(_padded(held, min(pad_to, MOST_SCORED))).take(slice(len(held)))
+    return ScoreCard(
+        model=name,
+        fold=fold,
+        rows=chosen if rows is None else np.asarray(rows)[chosen],
+        n_train=n_train,
+        observed=held.Y,
+        forecast=forecast,
+        task=held.task,
+        classes=held.classes,
+        scores=forecast.scores(held.Y),
+        seconds_per_step=seconds_per_step,
+        seconds=seconds,
+    )
+
+
+def _padded(rows: Dataset, n: int) -> Dataset:
+    """At least n rows: the first one is repeated behind the last."""
+    places = np.arange(max(n, len(rows)))
+    places[len(rows) :] = 0
+    return rows if len(places) == len(rows) else rows.take(places)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its standard error."""
+
+    value: float
+    error: float
+    """NaN where it cannot be had."""
+    n: int
+    """Folds, or rows of a single split."""
+
+
+def _by_fold(cards: Iterable[ScoreCard], model: str) -> dict[int, ScoreCard]:
+    return {card.fold: card for card in cards if card.model == model}
+
+
+def _used(folds: Iterable[int]) -> list[int]:
+    """The folds where there are two or more, else the one split."""
+    folds = sorted(folds)
+    numbered = [fold for fold in folds if fold > 0]
+    return numbered if len(numbered) >= 2 else folds[:1]
+
+
+def fold_error(values: np.ndarray, test_share: float) -> float:
+    """The standard error of a mean over K folds whose training sets overlap.
+
+    √((1/K + n_test/n_train) s²), s² the folds' variance (Nadeau & Bengio 2003): without the second
+    term, rows that the folds share would count as new evidence.
+    """
+    K = len(values)
+    return float(np.sqrt((1 / K + test_share) * np.var(values, ddof=1)))
+
+
+def _test_share(cards: Iterable[ScoreCard]) -> float:
+    return float(np.mean([len(card.rows) / card.n_train for card in cards]))
+
+
+def table(cards: Iterable[ScoreCard]) -> dict[str, dict[str, Estimate]]:
+    """Every model's scores: over folds where there are two or more, else of the one split."""
+    cards = list(cards)
+    found = {}
+    for model in dict.fromkeys(card.model for card in cards):
+        own = _by_fold(cards, model)
+        found[model] = _estimates([own[fold] for fold in _used(own)])
+    return found
+
+
+def _estimates(used: list[ScoreCard]) -> dict[str, Estimate]:
+    if len(used) == 1:
+        card, errors = used[0], _row_errors(used[0])
+        n = len(card.rows)
+        return {name: Estimate(value, errors[name], n) for name, value in card.scores.items()}
+    found = {}
+    for name in used[0].scores:
+        values = np.array([card.scores[name] for card in used])
+        values = values[np.isfinite(values)]  # no AUC on a fold of one class
+        value = float(values.mean()) if len(values) else np.nan
+        error = fold_error(values, _test_share(used)) if len(values) > 1 else np.nan
+        found[name] = Estimate(value, error, len(values))
+    return found
+
+
+PARTS = 20
+"""Groups of rows that a jackknife leaves out in turn."""
+
+
+def _row_errors(card: ScoreCard) -> dict[str, float]:
+    """The errors of scores over the rows of one split: the jackknife's, group by group left out.
+
+    √((g − 1)/g Σ_j (s_j − s̄)²), s_j the score without group j.
+    """
+    n = len(card.rows)
+    g = min(PARTS, n)
+    if g < 2:
+        return dict.fromkeys(card.scores, np.nan)
+    group = np.random.default_rng(0).permutation(n) % g
+    without = []
+    for j in range(g):
+        keep = np.flatnonzero(group != j)
+        forecast = card.forecast.take(keep)
+        without.append(list(forecast.scores(card.observed[keep]).values()))
+    errors = np.sqrt((g - 1) * np.var(without, 0))
+    return dict(zip(card.scores, errors.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The mean difference of two models' log-likelihoods, row by row."""
+
+    one: str
+    other: str
+    difference: float
+    """Nats a row; above 0, `one` is better."""
+    error: float
+    n_folds: int
+    """1 for a single split."""
+    n_rows: int
+    word: str
+    """What `one` is: better, worse, same, or too_few rows to say."""
+
+    @property
+    def amount(self) -> str:
+        """The size of the difference, in words."""
+        where = f"over {self.n_folds} folds" if self.n_folds > 1 else f"on {self.n_rows:,} rows"
+        return f"{_with_error(abs(self.difference), self.error)} nats a held-out row, {where}"
+
+    @property
+    def signed(self) -> str:
+        """The difference with its sign."""
+        return ("+" if self.difference >= 0 else "−") + self.amount
+
+
+def compare(cards: Iterable[ScoreCard], one: str, other: str) -> Comparison:
+    """How much better one model predicts held-out rows than another, by RULE."""
+    cards = list(cards)
+    ones, others = _by_fold(cards, one), _by_fold(cards, other)
+    folds = _used(ones.keys() & others.keys())
+    if not folds:
+        raise ValueError(f"{one} and {other} were not scored on the same rows yet.")
+    differences = [ones[k].forecast.log_density - others[k].forecast.log_density for k in folds]
+    rho = _test_share(ones[k] for k in folds)
+    d, error = paired_difference(differences, rho)
+    n = sum(map(len, differences))
+    if n < FEWEST_ROWS:
+        word = "too_few"
+    elif abs(d) <= max(ERRORS * error, NEGLIGIBLE):
+        word = "same"
+    else:
+        word = "better" if d > 0 else "worse"
+    return Comparison(one, other, d, error, len(folds), n, word)
+
+
+def paired_difference(differences: list[np.ndarray], test_share: float) -> tuple[float, float]:
+    """The mean over folds of rows' differences, and its standard error.
+
+    The larger of two: that of the folds' means, for what training sets and folds have in common,
+    and that of the rows, since few folds can agree by chance.
+    """
+    rows = np.concatenate(differences)
+    means = np.array([d.mean() for d in differences])
+    error = rows.std(ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else np.inf
+    if len(means) > 1:
+        error = max(error, fold_error(means, test_share))
+    return float(means.mean()), float(error)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which model to use, and why."""
+
+    word: str
+    """deep, single, same (use the single layer), linear (neither beats the line), or too_few."""
+    sentence: str
+    comparisons: tuple[Comparison, ...]
+
+
+def verdict(
+    cards: Iterable[ScoreCard], deep: str = "deep", single: str = "single", linear: str = "linear"
+) -> Verdict:
+    """The plain answer for a person who must choose, by RULE.
+
+    Where neither GP beats the straight line, that is the answer; else the deep model against the
+    single layer, and the simpler of two that are alike.
+    """
+    cards = list(cards)
+    present = {card.model for card in cards}
+    titles = {deep: "the deep model", single: "the single layer"}
+    gps = [name for name in (deep, single) if name in present]
+    if not gps:
+        raise ValueError("No model has been scored yet.")
+    by_line = [compare(cards, name, linear) for name in gps if linear in present]
+    between = [compare(cards, deep, single)] if len(gps) == 2 else []
+    every = (*between, *by_line)
+    if not every:
+        return Verdict(gps[0], f"There is only {titles[gps[0]]}: nothing to compare it with.", ())
+    if any(c.word == "too_few" for c in every):
+        return Verdict("too_few", _too_few(every[0]), every)
+    if by_line and not any(c.word == "better" for c in by_line):
+        best = max(by_line, key=lambda c: c.difference)
+        if len(gps) == 1:
+            nobody, better = f"{_capital(titles[gps[0]])} does not beat", "it"
+        else:
+            nobody, better = "Neither model beats", "the better of them"
+        alike = between and between[0].word == "same"
+        also = ", and there is no difference beyond noise between the two" if alike else ""
+        sentence = (
+            f"{nobody} the straight line ({better} is at {best.signed}){also}: use the straight "
+            "line."
+        )
+        return Verdict("linear", sentence, every)
+    if not between:
+        c = by_line[0]
+        return Verdict(
+            gps[0], f"{_capital(titles[gps[0]])} beats the straight line by {c.amount}.", every
+        )
+    c = between[0]
+    if c.word == "same":
+        sentence = (
+            f"No difference beyond noise between the deep model and the single layer ({c.signed}): "
+            "use the single layer, which is simpler and quicker."
+        )
+        return Verdict("same", sentence, every)
+    winner, loser = (deep, single) if c.word == "better" else (single, deep)
+    what = "density" if cards[0].task == "regression" else "probability"
+    sentence = (
+        f"{_capital(titles[winner])} is better by {c.amount}: it gives what was observed "
+        f"{_times(abs(c.difference))} times the {what} that {titles[loser]} does."
+    )
+    return Verdict("deep" if c.word == "better" else "single", sentence, every)
+
+
+def _with_error(value: float, error: float) -> str:
+    """A number to the digit that its error is of."""
+    digits = 2 if not 0 < error < np.inf else int(np.clip(-np.floor(np.log10(error)), 0, 4))
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+
+
+def _times(nats: float) -> str:
+    """e^nats as a person would say it."""
+    factor = np.exp(min(nats, 50.0))
+    return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}" if factor < 1e6 else f"{factor:.0e}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _too_few(c: Comparison) -> str:
+    rows = "1 row was" if c.n_rows == 1 else f"{c.n_rows} rows were"
+    return (
+        f"Only {rows} held out, too few to tell the models apart: cross-validate over folds, or "
+        "bring more rows."
+    )
