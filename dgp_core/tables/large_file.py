@@ -10,9 +10,11 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from dgp_core.gp.data import Task
+from dgp_core.tables.limits import TableError
+from dgp_core.tables.parquet import from_arrow
 from dgp_core.tables.parsing import known_words
 from dgp_core.tables.plain import visible
-from dgp_core.tables.reading import TableError, from_arrow
+from dgp_core.tables.reading import Reading
 from dgp_core.tables.recipe import CLASS_LIMIT, ColumnRecipe, Recipe, Transform, some
 from dgp_core.tables.table import Table, propose_task, read_table
 
@@ -132,7 +134,7 @@ class LargeFile:
                 raise TableError(f"{visible(path.name)} is damaged: write it again.") from None
             cells = {name: from_arrow(found.column(name))[0] for name in names}
             rows = found.num_rows
-        return Table(self.name, (), cells, rows, rows, False, ())
+        return Table(self.name, (), cells, rows, rows, Reading("parquet"), ())
 
     def head(self) -> Table:
         """The first rows, with a decision for each column, as for a small file."""

@@ -53,7 +53,7 @@ def plain_numbers(cells: pa.Array, decimal_comma: bool) -> np.ndarray | None:
     """A block of cells as float64 (NaN where missing), or None unless all are plain numbers.
 
     Whole numbers that float64 cannot hold and codes such as 007 are left as text too, so that
-    nothing of them is lost; so are points in a file of decimal commas, where they part thousands.
+    nothing of them is lost; so are points in a file of decimal commas, which separate thousands.
     """
     x = _cast(cells, decimal_comma)
     if x is None:
@@ -94,7 +94,7 @@ class Numbers:
 
     values: np.ndarray
     """A float64 for each text; NaN where it is no number."""
-    how: str
+    notation: str
     """What had to be known to read them, in words; empty for plain numbers."""
     codes: bool
     """Whether some are whole numbers with leading zeros."""
@@ -118,13 +118,13 @@ def _floats(texts: pa.Array, pattern: str, *replacements: tuple[str, str]) -> np
 
 
 def _as_dot(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """1234.5 and 1,234.5 as numbers, and where groups were parted."""
+    """1234.5 and 1,234.5 as numbers, and where thousands are separated."""
     x, grouped = _floats(texts, _DOT), _floats(texts, _DOT_GROUPS, ("[,' ]", ""))
     return np.where(np.isnan(x), grouped, x), ~np.isnan(grouped)
 
 
 def _as_comma(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """1234,5 and 1.234,5 as numbers, and where groups were parted."""
+    """1234,5 and 1.234,5 as numbers, and where thousands are separated."""
     x = _floats(texts, _COMMA, (",", "."))
     grouped = _floats(texts, _COMMA_GROUPS, ("[.' ]", ""), (",", "."))
     return np.where(np.isnan(grouped), x, grouped), ~np.isnan(grouped)
@@ -133,7 +133,7 @@ def _as_comma(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def parse_numbers(texts: pa.Array, weights: np.ndarray, decimal_comma: bool) -> Numbers:
     """Numbers in the notation that most cells fit: decimal point or comma, with or without groups.
 
-    Where both notations fit equally many cells (1,234), the file's own habit decides.
+    Where both notations fit equally many cells (1,234), the file's other cells decide.
     """
     x = _floats(texts, _DOT)
     odd = np.flatnonzero(np.isnan(x))
@@ -142,7 +142,7 @@ def parse_numbers(texts: pa.Array, weights: np.ndarray, decimal_comma: bool) -> 
     comma, comma_grouped = _as_comma(bare)
     use_comma, grouped = False, np.zeros(len(texts), bool)
     if decimal_comma or not np.isnan(comma).all():
-        # Plain numbers too may mean something else where the comma is the decimal sign.
+        # Plain numbers too may mean something else where the comma is the decimal mark.
         other, other_grouped = _as_comma(texts)
         other[odd], other_grouped[odd] = comma, comma_grouped
         fit_dot = weights.sum() - weights[odd][np.isnan(dot)].sum()
@@ -157,21 +157,21 @@ def parse_numbers(texts: pa.Array, weights: np.ndarray, decimal_comma: bool) -> 
     x[odd] = np.where(np.isnan(endless), x[odd], endless)
     read = ~np.isnan(x)
 
-    how = []
+    notation = []
     if use_comma and pc.any(pc.match_substring(texts, ",")).as_py():
-        how.append("the comma is the decimal sign")
+        notation.append("the comma is the decimal mark")
     if (grouped & read).any():
         seen = texts.filter(pa.array(grouped & read))
         marks = ((".", "points") if use_comma else (",", "commas"),
                  ("[ \u00a0\u2007\u2009\u202f]", "spaces"), ("['’`´]", "apostrophes"))  # fmt: skip
         used = [w for mark, w in marks if _fits(seen, f"[{mark}]" if mark in ".," else mark).any()]
-        how.append(f"{' and '.join(used)} part the thousands")
+        notation.append(f"{' and '.join(used)} separate the thousands")
     if (signs & read[odd]).any():
-        how.append("currency and percent signs are taken off")
+        notation.append("currency and percent signs are taken off")
     long = np.flatnonzero(np.abs(x) >= WHOLE)
     return Numbers(
         x,
-        "; ".join(how),
+        "; ".join(notation),
         bool(_fits(texts, _CODE).any()),
         bool(_fits(texts.take(pa.array(long)), "^[-+]?[0-9]+$").any()),
     )

@@ -27,10 +27,15 @@ def plain(name: object, limit: int = 60) -> str:
     """A column's name (or any text) that Markdown, HTML and Plotly all show as it is spelt.
 
     Characters that give structure become numeric entities, and a word joiner, which has no width,
-    parts the shorthands (`:smile:`, `www.`, `->`) that renderers replace after entities are read.
+    separates the shorthands (`:smile:`, `www.`, `->`) that renderers replace after entities.
     """
-    parted = _SHORTHAND.sub("\u2060", visible(name, limit) or "(no name)")
-    return _STRUCTURE.sub(lambda m: f"&#{ord(m.group())};", parted)
+    joined = _SHORTHAND.sub("\u2060", visible(name, limit) or "(no name)")
+    return _STRUCTURE.sub(lambda m: f"&#{ord(m.group())};", joined)
+
+
+def counted(n: int, noun: str) -> str:
+    """A number with its noun: 1 row, 2 rows."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _cell(value: object) -> str:

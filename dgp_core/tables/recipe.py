@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from dgp_core.gp.data import Dataset, Task
+from dgp_core.tables.limits import TableError
 from dgp_core.tables.parsing import (
     Cells,
     as_booleans,
@@ -16,8 +17,7 @@ from dgp_core.tables.parsing import (
     as_numbers,
     known_words,
 )
-from dgp_core.tables.plain import visible
-from dgp_core.tables.reading import TableError
+from dgp_core.tables.plain import counted, visible
 
 if TYPE_CHECKING:
     from dgp_core.tables.table import Table
@@ -92,7 +92,8 @@ class ColumnRecipe:
         if unknown:
             raise TableError(
                 f"Column “{visible(self.column)}” holds {some(unknown)} in "
-                f"{sum(unknown.values()):,} cells, which the model never saw: it knows {knows}. "
+                f"{counted(sum(unknown.values()), 'cell')}, which the model never saw: it knows "
+                f"{knows}. "
                 "Change or remove those rows, or train again on data that has them."
             )
         return x
@@ -177,8 +178,9 @@ class Recipe:
             if rows.size:
                 few = ", ".join(f"{r:,}" for r in rows[:3]) + (", …" if rows.size > 3 else "")
                 raise TableError(
-                    f"Column “{visible(column.column)}” has no usable value in {rows.size:,} rows "
-                    f"(row {few}). Complete or remove these rows"
+                    f"Column “{visible(column.column)}” has no usable value in "
+                    f"{counted(rows.size, 'row')} (row {few}). Complete or remove "
+                    + ("this row" if rows.size == 1 else "these rows")
                     + ("." if self.missing == "fill" else ", or train with missing cells filled.")
                 )
         return X
@@ -219,7 +221,7 @@ class Recipe:
         return np.where(log, np.exp(np.where(log, Y, 0.0)), Y)
 
     def _blocks(self, X: np.ndarray) -> list[np.ndarray]:
-        """X parted into what each column gave."""
+        """X split into what each column gave."""
         ends = np.cumsum([len(column.names) for column in self.inputs_from])
         return np.split(X, ends[:-1], axis=1)
 
@@ -349,8 +351,9 @@ def prepare(
             )
     dropped = [c for c in table.columns if c.kind == "dropped" and c.name not in targets]
     report.append(
-        f"{len(table.columns):,} columns in: {len(sources):,} became {len(recipe.input_names):,} "
-        f"inputs, {len(goals)} target{'s' if len(goals) > 1 else ''}, {len(dropped):,} dropped."
+        f"{counted(len(table.columns), 'column')} in: {len(sources):,} became "
+        f"{counted(len(recipe.input_names), 'input')}, {counted(len(goals), 'target')}, "
+        f"{len(dropped):,} dropped."
     )
     report += [f"“{visible(c.name)}” is dropped: {c.reason}" for c in dropped]
     for target, transform in zip(targets, transforms, strict=True):
@@ -397,10 +400,12 @@ def _rows_line(table: "Table", out: int, no_target: int, no_input: int) -> str:
     if table.rows_in > table.rows:
         why.append(f"{table.rows_in - table.rows:,} could not be read")
     if no_target:
-        why.append(f"{no_target:,} have no target")
+        why.append(f"{no_target:,} {'has' if no_target == 1 else 'have'} no target")
     if no_input:
-        why.append(f"{no_input:,} have a missing input")
-    return f"{table.rows_in:,} rows in, {out:,} out" + (f": {', '.join(why)}." if why else ".")
+        why.append(f"{no_input:,} {'has' if no_input == 1 else 'have'} a missing input")
+    return f"{counted(table.rows_in, 'row')} in, {out:,} out" + (
+        f": {', '.join(why)}." if why else "."
+    )
 
 
 def same_cells(one: Cells, two: Cells) -> bool:

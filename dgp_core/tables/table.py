@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dgp_core.gp.data import Task
+from dgp_core.tables.limits import LIMITS, WAY_ON, Limits, TableError
 from dgp_core.tables.parsing import (
     FALSE,
     TRUE,
@@ -24,10 +25,11 @@ from dgp_core.tables.parsing import (
     parse_dates,
     parse_numbers,
     spell,
+    spread,
     weights,
 )
-from dgp_core.tables.plain import export_csv, plain, visible
-from dgp_core.tables.reading import LIMITS, WAY_ON, Limits, Raw, TableError, read_columns
+from dgp_core.tables.plain import counted, export_csv, plain, visible
+from dgp_core.tables.reading import Options, Raw, Reading, read_columns
 from dgp_core.tables.recipe import (
     CLASS_LIMIT,
     Missing,
@@ -91,9 +93,15 @@ class Table:
     rows: int
     rows_in: int
     """Rows in the file; more than `rows` if some could not be read."""
-    decimal_comma: bool
+    reading: Reading
+    """How the file was read, and which guesses may be wrong."""
     notes: tuple[str, ...]
-    """How the file was read, and what had to be put right."""
+    """The same in sentences, and what had to be put right."""
+
+    @property
+    def decimal_comma(self) -> bool:
+        """Whether the file writes 1,5 for one and a half."""
+        return self.reading.decimal == ","
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -139,7 +147,7 @@ class Table:
         if kind != "dropped" and absent == self.rows:
             raise TableError(f"No cell of “{title}” can be read as a {kind}: choose another kind.")
         if kind != "dropped" and absent > (empty := _missing(cells)):
-            reason += f" {absent - empty:,} cells that are no {kind} count as missing."
+            reason += " " + _no_values(absent - empty, kind)
         column = Column(name, kind, reason, absent, day_first if kind == "date" else None)
         return replace(self, columns=tuple(column if c is before else c for c in self.columns))
 
@@ -204,22 +212,33 @@ def as_written(cells: Cells, rows: slice | np.ndarray = slice(None)) -> list:
     ]
 
 
-def read_table(source: Any, name: str = "", limits: Limits | None = LIMITS) -> Table:
-    """The table in a file: CSV and its kin, gzip of these, or Parquet.
+def read_table(
+    source: Any,
+    name: str = "",
+    limits: Limits | None = LIMITS,
+    *,
+    encoding: str | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    header: bool | None = None,
+    sheet: str | None = None,
+) -> Table:
+    """The table in a file: CSV, TSV and the like (may be gzipped), Excel or Parquet.
 
-    The source is a path, an open binary file or bytes. Whatever is wrong with it raises TableError.
+    The source is a path, an open binary file or bytes. What is not given is guessed, and the
+    table's `reading` says how. Whatever is wrong with the file raises TableError.
     """
     if not name and isinstance(source, str | os.PathLike):
         name = os.path.basename(os.fspath(source))
-    raw = read_columns(source, limits)
+    raw = read_columns(source, limits, Options(encoding, separator, decimal, header, sheet))
     pa.default_memory_pool().release_unused()
     rows = len(next(iter(raw.cells.values())))
     nameless = all(name == f"column {i + 1}" for i, name in enumerate(raw.cells))
     columns: list[Column] = []
     seen: dict[bytes, str] = {}
     for i, (title, cells) in enumerate(raw.cells.items()):
-        nothing = not nameless and title == f"column {i + 1}"
-        column = _decide(title, cells, raw, nothing)
+        unnamed = title == f"column {i + 1}" and (not nameless or i == 0)
+        column = _decide(title, cells, raw, unnamed, nameless)
         if column.kind != "dropped":
             first = seen.setdefault(fingerprint(cells), title)
             if first != title and same_cells(cells, raw.cells[first]):
@@ -228,7 +247,7 @@ def read_table(source: Any, name: str = "", limits: Limits | None = LIMITS) -> T
         columns.append(column)
     return Table(
         visible(name, 200) or "table", tuple(columns), raw.cells, rows, raw.rows_in,
-        raw.decimal_comma, raw.notes,
+        raw.reading, raw.notes,
     )  # fmt: skip
 
 
@@ -249,28 +268,29 @@ def _which_first(day_first: bool | None) -> str:
     )
 
 
-def _decide(name: str, cells: Cells, raw: Raw, nameless: bool) -> Column:
-    """What a column is for, as its own cells speak."""
+def _decide(name: str, cells: Cells, raw: Raw, unnamed: bool, no_header: bool) -> Column:
+    """What a column is for, by its own cells and its name."""
     empty, n = _missing(cells), len(cells)
     if name in raw.unusable:
-        return Column(name, "dropped", f"Its {raw.how[name]}.", empty)
+        return Column(name, "dropped", f"Its {raw.notation[name]}.", empty)
     if empty == n:
         return Column(name, "dropped", "Every cell is missing.", empty)
     if isinstance(cells, pa.DictionaryArray):
-        column = _decide_words(name, cells, raw.decimal_comma)
+        column = _decide_words(name, cells, raw.reading.decimal == ",", unnamed, no_header)
     elif cells.dtype.kind == "M":
         column = Column(name, "date", "The file says that these are dates.", empty)
         if np.nanmin(cells) == np.nanmax(cells):
             column = replace(column, kind="dropped", reason=f"Every cell is {np.nanmin(cells)}.")
     else:
-        column = _decide_numbers(name, cells, nameless, empty)
+        column = _decide_numbers(name, cells, unnamed, no_header)
     if column.kind == "dropped":
         return column
     extra = []
-    if how := raw.how.get(name):
-        extra.append(how[0].upper() + how[1:] + ".")
+    if notation := raw.notation.get(name):
+        extra.append(notation[0].upper() + notation[1:] + ".")
     if endless := raw.infinite.get(name):
-        extra.append(f"{endless:,} infinite cells count as missing.")
+        counts = "counts" if endless == 1 else "count"
+        extra.append(f"{counted(endless, 'infinite cell')} {counts} as missing.")
     column = replace(column, reason=" ".join([column.reason, *extra]))
     if column.missing > 0.5 * n:
         reason = f"{column.missing:,} of {n:,} cells are missing."
@@ -278,7 +298,26 @@ def _decide(name: str, cells: Cells, raw: Raw, nameless: bool) -> Column:
     return column
 
 
-def _decide_numbers(name: str, x: np.ndarray, nameless: bool, empty: int) -> Column:
+def _identifier(name: str, x: np.ndarray, unnamed: bool, no_header: bool) -> str:
+    """Why whole numbers (NaN: missing or stray cells) identify their rows, or nothing."""
+    places = np.flatnonzero(~np.isnan(x))
+    known = x[places]
+    if len(known) < 3 or (known[:64] % 1 != 0).any() or (known % 1 != 0).any():
+        return ""
+    if no_header and unnamed:
+        # Of columns without names only the first can be a row number, and it counts from 0 or 1.
+        counts = (known - places == known[0] - places[0]).all()
+        return "a row number." if counts and known[0] - places[0] in (-1, 0, 1) else ""
+    named = _IDENTIFIER.search(name) or _CAMEL_IDENTIFIER.search(name) or unnamed
+    return (
+        "a different whole number in every row."
+        if named and len(np.unique(known)) == len(known)
+        else ""
+    )
+
+
+def _decide_numbers(name: str, x: np.ndarray, unnamed: bool, no_header: bool) -> Column:
+    empty = int(np.isnan(x).sum())
     known = x[~np.isnan(x)] if empty else x
     low, high = known.min(), known.max()
     if low == high:
@@ -287,12 +326,9 @@ def _decide_numbers(name: str, x: np.ndarray, nameless: bool, empty: int) -> Col
         return Column(name, "date", "Every number is a date, written like 20240131.", empty)
     if low == 0 and high == 1 and ((known == 0) | (known == 1)).all():
         return Column(name, "boolean", "Only 0 and 1.", empty)
+    if why := _identifier(name, x, unnamed, no_header):
+        return Column(name, "dropped", f"It looks like an identifier: {why}", empty)
     if (known[:64] % 1 == 0).all() and (known % 1 == 0).all():
-        named = _IDENTIFIER.search(name) or _CAMEL_IDENTIFIER.search(name) or nameless
-        # Distinct whole numbers.
-        if named and len(known) > 2 and len(np.unique(known)) == len(known):
-            reason = "It looks like an identifier: a different whole number in every row."
-            return Column(name, "dropped", reason, empty)
         if not empty and len(known) > 2 and (np.diff(known) == 1).all():
             reason = "Whole numbers that count the rows; drop it if it is a mere row number."
             return Column(name, "number", reason, empty)
@@ -300,7 +336,9 @@ def _decide_numbers(name: str, x: np.ndarray, nameless: bool, empty: int) -> Col
     return Column(name, "number", "Numbers.", empty)
 
 
-def _decide_words(name: str, cells: pa.DictionaryArray, decimal_comma: bool) -> Column:
+def _decide_words(
+    name: str, cells: pa.DictionaryArray, decimal_comma: bool, unnamed: bool, no_header: bool
+) -> Column:
     counts, empty = weights(cells), cells.null_count
     held = counts > 0
     k, n = int(held.sum()), int(counts.sum())
@@ -332,9 +370,11 @@ def _decide_words(name: str, cells: pa.DictionaryArray, decimal_comma: bool) -> 
         return column
     if fit >= MOSTLY and not repeated:
         bad = int(counts[np.isnan(x)].sum())
+        if why := _identifier(name, spread(cells, x, np.nan), unnamed, no_header):
+            return Column(name, "dropped", f"It looks like an identifier: {why}", empty + bad)
         reason = f"Numbers. {_slips(texts, held & np.isnan(x), 'number', bad)}".strip()
-        if numbers.how:
-            reason += f" {numbers.how[0].upper()}{numbers.how[1:]}."
+        if numbers.notation:
+            reason += f" {numbers.notation[0].upper()}{numbers.notation[1:]}."
         return Column(name, "number", reason, empty + bad)
     mixed = " Numbers and words are mixed." if fit > 0 else ""
     if k <= LEVEL_LIMIT and (k < n or n <= 2):
@@ -366,7 +406,13 @@ def _slips(texts: pa.Array, where: np.ndarray, kind: str, cells: int) -> str:
     if not where.any():
         return ""
     words = some(texts.filter(pa.array(where)).slice(0, 50).to_pylist(), 3)
-    return f"{int(cells):,} cells that are no {kind} count as missing: {words}."
+    return _no_values(int(cells), kind).removesuffix(".") + f": {words}."
+
+
+def _no_values(n: int, kind: str) -> str:
+    if n == 1:
+        return f"1 cell that is no {kind} counts as missing."
+    return f"{n:,} cells that are no {kind} count as missing."
 
 
 @dataclass(frozen=True)
@@ -470,7 +516,7 @@ def propose_missing(table: Table) -> Proposal:
     n = int(holes.sum())
     if not n:
         return Proposal("drop", "No cell is missing.")
-    share = f"{n:,} of {table.rows:,} rows have a missing cell"
+    share = f"{n:,} of {counted(table.rows, 'row')} {'has' if n == 1 else 'have'} a missing cell"
     if n <= 0.05 * table.rows:
         return Proposal("drop", f"Only {share}.")
     return Proposal("fill", f"{share}: too many to leave out.")
@@ -492,9 +538,9 @@ def report(table: Table) -> str:
     kept = [c for c in table.columns if c.kind != "dropped"]
     lost = table.rows_in - table.rows
     lines = [
-        f"{visible(table.name)}: {table.rows_in:,} rows in the file, {table.rows:,} read"
+        f"{visible(table.name)}: {counted(table.rows_in, 'row')} in the file, {table.rows:,} read"
         + (f", {lost:,} left out" if lost else "")
-        + f"; {len(table.columns):,} columns, {len(kept):,} kept, "
+        + f"; {counted(len(table.columns), 'column')}, {len(kept):,} kept, "
         f"{len(table.columns) - len(kept):,} dropped.",
         *(f"  {visible(note, 200)}" for note in table.notes),
         "",

@@ -81,7 +81,7 @@ def assert_same(one: Archive, two: Archive) -> None:
 def test_predictions_are_the_estimators_own(folder, model, capsys):
     out = folder / "predictions.csv"
     assert main(["predict", str(model), str(folder / "rows.csv"), "--out", str(out)]) == 2
-    assert "no usable value in 1 rows (row 7)" in capsys.readouterr().err
+    assert "no usable value in 1 row (row 7)" in capsys.readouterr().err
     text = (folder / "rows.csv").read_text().splitlines()
     full = folder / "full.csv"
     full.write_text("\n".join(text[:7] + text[8:]) + "\n")
@@ -325,7 +325,7 @@ def test_a_checkpoint_that_fails_stops_nothing(folder, tmp_path, monkeypatch, ca
         ("predict no.npz rows.csv --out p.csv", "no.npz cannot be opened"),
         ("predict rows.csv rows.csv --out p.csv", "no saved model"),
         ("predict whole.npz lacking.csv --out p.csv", "is “colours” meant for “colour”"),
-        ("predict whole.npz unseen.csv --out p.csv", "holds “mauve” in 1 cells"),
+        ("predict whole.npz unseen.csv --out p.csv", "holds “mauve” in 1 cell,"),
         ("predict whole.npz short.csv --out nowhere/p.csv", "cannot be written"),
         ("score whole.npz untargeted.csv", "lacks “y”"),
         ("score whole.npz wordy.csv", "No row of wordy.csv"),

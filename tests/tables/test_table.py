@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import loading
 from datasets.show import show
-from dgp_core.tables import reading
+from dgp_core.tables import csv_reader, encodings
 from dgp_core.tables.parsing import parse_dates, parse_numbers
 from dgp_core.tables.recipe import ColumnRecipe
 from dgp_core.tables.table import (
@@ -109,7 +109,7 @@ def test_cells_that_no_longer_fit_are_counted():
 
 def test_a_late_bad_cell_neither_breaks_nor_vanishes(monkeypatch):
     """The first blocks are all numbers; only the last row of the last block is not."""
-    monkeypatch.setattr(reading, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 1 << 12)
     n = 5000
     rows = [f"{i / 7!r},{i % 3},{i}" for i in range(n)] + ["oops,1,17e"]
     table = read_table("\n".join(["a,b,c", *rows]).encode())
@@ -119,11 +119,11 @@ def test_a_late_bad_cell_neither_breaks_nor_vanishes(monkeypatch):
         assert len(table.cells[name]) == n + 1
     made = table.to_dataset("b", "regression")
     np.testing.assert_array_equal(made.dataset.X[:, 0], np.arange(n) / 7)
-    assert len(made.dataset) == n and "1 have a missing input" in made.report[0]
+    assert len(made.dataset) == n and "1 has a missing input" in made.report[0]
 
 
 def test_late_words_of_every_sort_come_through_many_blocks(monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 1 << 10)
     colours = ["red", "green", "NA", "dark grey"] * 300
     text = "x,y\n" + "".join(f"{i},{c}\n" for i, c in enumerate(colours)) + "1200,007\n"
     column = read_table(text.encode()).cells["y"].to_pylist()
@@ -208,7 +208,7 @@ def test_rows_with_holes_are_dropped_and_the_report_adds_up(cars):
     assert made.dataset.task == "regression" and made.dataset.name == "cars.csv"
     assert made.rows.tolist() == [0, 3, 6]
     assert made.dataset.Y[:, 0].tolist() == [100, 1200, 80]
-    assert made.report[0] == "7 rows in, 3 out: 1 have no target, 3 have a missing input."
+    assert made.report[0] == "7 rows in, 3 out: 1 has no target, 3 have a missing input."
     assert any("“id” is dropped" in line for line in made.report)
     assert any("7 columns in: 5 became 7 inputs, 1 target, 1 dropped." in r for r in made.report)
 
@@ -387,10 +387,10 @@ def test_a_tampered_recipe_is_refused(cars):
     [
         (b"when,colour,Size,ok,weight\n2024-01-01,red,1,yes,2\n", "lacks “size”.*is “Size” meant"),
         (b"a,b\n1,2\n", "lacks “when”, “colour”, “size”, “ok”, “weight”"),
-        (b"when,colour,size,ok,weight\n2024-01-01,mauve,1,yes,2\n", "“mauve” in 1 cells.*“blue”"),
+        (b"when,colour,size,ok,weight\n2024-01-01,mauve,1,yes,2\n", "“mauve” in 1 cell, .*“blue”"),
         (b"when,colour,size,ok,weight\n2024-01-01,red,1,perhaps,2\n", "“perhaps”"),
         (b"when,colour,size,ok,weight\n2024-01-01,red,1,yes,2\n2024-01-01,red,NA,yes,2\n",
-         r"“size” has no usable value in 1 rows \(row 2\)"),
+         r"“size” has no usable value in 1 row \(row 2\)"),
         (b"when,colour,size,ok,weight\n2024-01-01,red,big,yes,2\n", "“size” has no usable"),
         (b"when,colour,size,ok,weight\nsoon,red,1,yes,2\n", "“when” has no usable"),
     ],
@@ -536,7 +536,7 @@ def test_very_wide_files_are_read_quickly(rng):
     names = [f"a gene with quite a long name, number {i}" for i in range(8000)]
     X = rng.integers(0, 3, (6, 8000))
     text = ";".join(names) + "\n" + "\n".join(";".join(map(str, row)) for row in X) + "\n"
-    assert len(";".join(names)) > reading.HEAD_BYTES
+    assert len(";".join(names)) > encodings.HEAD_BYTES
     table = read_table(text.encode(), limits=None)
     assert list(table.cells) == names
     np.testing.assert_array_equal(np.array([*table.cells.values()]).T, X)
