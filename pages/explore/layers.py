@@ -80,10 +80,10 @@ def without(run, ink) -> None:
     if run.model.layers == 1:
         st.info("A model of one layer has no inner layer to remove: choose more on the playground.")
         return
-    if run.latest is None:
-        st.info("The run has not begun yet.")
-        return
-    if st.button("Measure it now", icon=":material/science:", key="measure_without"):
+    pressed = st.button("Measure it now", icon=":material/science:", key="measure_without")
+    if pressed and run.latest is None:
+        st.info("The run has not begun yet: try again in a moment.")
+    elif pressed:
         with st.spinner("Computing the bound without each layer …", show_time=True):
             st.session_state.removal = (st.session_state.run_id, without_layers(run, run.latest))
     kept = st.session_state.get("removal")

@@ -198,7 +198,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
                 key="look_there",
                 on_click=look_there,
                 args=(run, measure),
-                disabled=run.latest is None or run.model.layers == 1,
+                disabled=run.model.layers == 1,
                 help="Sets x* to the place at which the two distributions are farthest apart.",
             )
     left, right = st.columns(2, gap="medium")

@@ -185,6 +185,7 @@ with in_words("This run could not be measured. Open the playground and start it 
     session.say()
     if run.latest is None:
         st.info("The run has not begun yet: this page needs its first moment.")
+        session.wait_for_first_moment(run)
     else:
         measured(run_id, run, ink)
 session.keep_cookie()

@@ -1,8 +1,5 @@
 """What the pages about a run share: the bar that drives it, its line of words, and their dress."""
 
-from collections.abc import Callable
-from typing import Any
-
 import streamlit as st
 from streamlit.components.v2 import component
 from streamlit.delta_generator import DeltaGenerator
@@ -11,6 +8,7 @@ from dgp_core.live.run import Run
 from pages.ui import session, share
 from pages.ui.choices import SPEEDS
 from pages.ui.stage import hosts as stage
+from pages.ui.stage.server import WISHES
 
 # Room for the pictures, as the page's own margins are made for text; and nothing fades between
 # two of them.
@@ -23,7 +21,6 @@ STYLE = """<style>
 @media (max-width: 1150px) {
   .st-key-bar { flex-wrap: nowrap; overflow-x: auto; gap: 0.35rem; }
   .st-key-bar > * { flex-shrink: 0; }
-  .st-key-bar kbd { display: none; }
 }
 @media (max-width: 640px) {
   .st-key-above { min-height: 53px; }
@@ -50,6 +47,7 @@ div:has(> .st-key-state):not(div:has(> .st-key-above) ~ div) { margin-top: 3.5re
   div:has(> .st-key-state):not(div:has(> .st-key-above) ~ div) { margin-top: calc(53px + 1rem); }
 }
 </style>"""
+SPEED_LABELS = tuple((word, "Full" if word == "full" else f"{word}/s") for word in SPEEDS)
 PROJECTOR = "<style>html { font-size: 20px; } [data-testid=stSidebar] { display: none; }</style>"
 
 
@@ -104,30 +102,6 @@ def intro(title: str, run_id: str, words: str) -> None:
     )
 
 
-def drive(run: Run, wish: Callable[[str], None], key: str = "", keyboard: bool = False) -> None:
-    """Play or pause, step, reset; `wish` is told which. Space and → serve one run of a page."""
-    over = run.status in ("finished", "failed")
-
-    def button(word: str, icon: str, help: str, shortcut: str | None = None, **more: Any) -> None:
-        st.button(
-            word.capitalize(),
-            icon=f":material/{icon}:",
-            on_click=wish,
-            args=(word,),
-            key=word + key,
-            shortcut=shortcut if keyboard else None,
-            help=help,
-            **more,
-        )
-
-    word, icon = ("pause", "pause") if run.playing and not over else ("play", "play_arrow")
-    hold = "Trains both models, or holds them still."
-    button(word, icon, hold, "Space", type="primary", disabled=over)
-    one = "One gradient step of both models, then a pause."
-    button("step", "skip_next", one, "Right", disabled=over)
-    button("reset", "replay", "Back to the start of the same seed: the same run follows.")
-
-
 def bar_place() -> DeltaGenerator:
     """Where the bar will be: it stays in reach while a phone scrolls."""
     return st.container(key="above")
@@ -135,19 +109,15 @@ def bar_place() -> DeltaGenerator:
 
 def bar(run: Run, mine: bool, place: DeltaGenerator | None = None) -> None:
     """The playground's own: for whoever controls the run; others may start their own."""
-    with place or bar_place():
-        _bar(run, mine)
-
-
-@st.fragment
-def _bar(run: Run, mine: bool) -> None:
-    """Answers for itself, without the rest of the page; what else changes with the run is told by
-    its socket."""
-    st.session_state.pop("by_hand", None)
-    if st.session_state.run_id is None:  # another run was wished for: the page starts it
-        st.rerun()
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="bar"):
-        if not mine:
+    choices = st.session_state.choices
+    with (
+        place or bar_place(),
+        st.container(horizontal=True, vertical_alignment="center", gap="small", key="bar"),
+    ):
+        if mine:
+            script = (*WISHES, "seed", "speed") if choices.at else ("seed", "speed")
+            stage.bar("main", session.wish, script, keyboard=True, speeds=SPEED_LABELS)
+        else:
             st.button(
                 "Start my own",
                 type="primary",
@@ -156,26 +126,4 @@ def _bar(run: Run, mine: bool) -> None:
                 key="own",
                 help="A run with the same settings, which you control.",
             )
-            share.panel(run, mine)
-            return
-        drive(run, session.wish, keyboard=True)
-        st.button(
-            "New seed",
-            icon=":material/casino:",
-            on_click=session.new_seed,
-            key="seed",
-            help=f"Other start values and other noise, on the same data. This is seed "
-            f"{run.train.seed}.",
-        )
-        st.segmented_control(
-            "Speed",
-            tuple(SPEEDS),
-            default=st.session_state.choices.speed,
-            format_func=lambda word: "Full" if word == "full" else f"{word}/s",
-            key="choose_speed",
-            on_change=session.new_speed,
-            required=True,
-            label_visibility="collapsed",
-            help="Steps a second; slow motion shows what a single step does.",
-        )
-        share.panel(run, mine)
+        st.fragment(share.panel)(run, mine)

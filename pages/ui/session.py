@@ -34,13 +34,12 @@ from pages.ui.choices import (
     write_points,
 )
 from pages.ui.stage import hosts as stage
-from pages.ui.stage.server import Scene, Viewer, server
-from pages.ui.stage.status import phase
+from pages.ui.stage.server import WISHES, Scene, Viewer, server
 
 CONTROLS = tuple(
     field.name
     for field in fields(Choices)
-    if field.name not in ("seed", "star", "points", "kernels", "at")
+    if field.name not in ("seed", "speed", "star", "points", "kernels", "at")
 )
 """Choices with a control of their own, whose key is choose_ and the name."""
 COOKIE = "dgp_browser"
@@ -101,10 +100,7 @@ def viewer() -> Viewer:
 
 
 def play(scenes: dict[str, Scene], on_click: Callable[[dict], None] = lambda where: None) -> None:
-    """Shows these scenes in the page's hosts from now on; `on_click` is told of every click.
-
-    The browser is told what each scene's run is doing: where that changes, the script runs again.
-    """
+    """Shows these scenes in the page's hosts from now on; `on_click` is told of every click."""
     looking, taken = viewer(), clicks_taken()
     scenes = {name: replace(scene, clicks=taken) for name, scene in scenes.items()}
     for name in set(looking.scenes) - set(scenes):
@@ -115,14 +111,9 @@ def play(scenes: dict[str, Scene], on_click: Callable[[dict], None] = lambda whe
         if name in looking.scenes and _same_scene(looking.scenes[name], scenes[name])
     }
     looking.scenes = scenes | known
-    shown = {}
-    for name, scene in scenes.items():
-        with suppress(WorkshopError):
-            run, place = workshop().watch(scene.run_id), server().place(scene.run_id)
-            mine = is_mine(scene.run_id)
-            shown[name] = {"run": scene.run_id, "phase": phase(run, place), "mine": mine}
+    shown = {n: {"run": s.run_id, "mine": is_mine(s.run_id)} for n, s in scenes.items()}
     take = by_hand(partial(take_clicks, on_click))
-    stage.connection(looking.token, shown, taken, take, by_hand(lambda: None))
+    stage.connection(looking.token, shown, taken, take)
 
 
 def clicks_taken() -> int:
@@ -152,7 +143,7 @@ def look_first() -> None:
 
 
 def _same_scene(a: Scene, b: Scene) -> bool:
-    return (a.run_id, a.style, a.clicks) == (b.run_id, b.style, b.clicks)
+    return (a.run_id, a.style, a.clicks, a.until) == (b.run_id, b.style, b.clicks, b.until)
 
 
 def let_go() -> None:
@@ -164,6 +155,13 @@ def shown_moment(run: Run) -> Snapshot | None:
     """The moment that this browser looks at: the newest, or the one that its slider holds."""
     at = viewer().at.get("main")
     return run.latest if at is None else run.at(at)
+
+
+@st.fragment(run_every=1.0)
+def wait_for_first_moment(run: Run) -> None:
+    """Runs the page's script again when the run has begun."""
+    if run.latest is not None:
+        st.rerun()
 
 
 def is_mine(run_id: str) -> bool:
@@ -460,21 +458,6 @@ def restart_sentences(before: Choices, after: Choices) -> list[str]:
     return [f"Another {' and '.join(changed)}: both models began again, from the same seed."]
 
 
-@by_hand
-def new_seed() -> None:
-    """Other start values and other noise in the gradients, on the same data."""
-    choices = st.session_state.choices
-    let_go()
-    change(at=0, seed=(choices.seed + 1) % len(OFFERED["seed"]))
-
-
-@by_hand
-def new_speed() -> None:
-    """The speed's control was moved."""
-    if st.session_state.get("choose_speed") in SPEEDS:
-        change(speed=st.session_state.choose_speed)
-
-
 def change(**what: Any) -> None:
     """Something that needs no restart."""
     memory = st.session_state
@@ -487,14 +470,20 @@ def change(**what: Any) -> None:
 
 
 @by_hand
-def wish(name: str) -> None:
-    """Play, pause, step or reset, by whoever controls the run."""
+def wish(word: str) -> None:
+    """What was pressed in the bar, where the link changes with it."""
     let_go()
-    st.session_state.choices = replace(st.session_state.choices, at=0)
-    with suppress(WorkshopError):  # the page says that the run is over
-        getattr(workshop().control(st.session_state.run_id, browser()), name)()
-        workshop().wake()
-        write_link()
+    name, _, value = word.partition(" ")
+    choices = st.session_state.choices
+    if name == "seed":
+        change(at=0, seed=(choices.seed + 1) % len(OFFERED["seed"]))
+    elif name == "speed" and value in SPEEDS:
+        change(speed=value)
+    elif name in WISHES:
+        change(at=0)
+        with suppress(WorkshopError):  # the page begins another
+            getattr(workshop().control(st.session_state.run_id, browser()), name)()
+            workshop().wake()
 
 
 def follow(run: Run, choices: Choices) -> None:

@@ -88,15 +88,15 @@ def number_in(text: str) -> float:
     return float(text.replace("−", "-").replace(",", ""))
 
 
-def button(page: Page, key: str) -> Locator:
-    """A button by its key; Streamlit hides a twin beside it."""
-    return page.locator(f".st-key-{key}").get_by_role("button")
+def button(page: Page, live: str, name: str) -> Locator:
+    """A button of a run's bar."""
+    return host(page, f"{live}/bar").get_by_role("button", name=name)
 
 
-def pause(page: Page, live: str, number: int) -> int:
+def pause(page: Page, live: str) -> int:
     """Holds a run still, waits until the page is at rest, and says at which step."""
-    button(page, f"pause_{number}_{live}").click()
-    expect(button(page, f"play_{number}_{live}")).to_be_visible()
+    button(page, live, "Pause").click()
+    expect(button(page, live, "Play")).to_be_visible()
     at_rest(page, f"{live}/numbers")
     return step_of(page, live)
 

@@ -59,7 +59,7 @@ def inducing_points(page: Page) -> None:
     choose(page, "All on the left")
     expect(page.get_by_text("With 10 inducing points")).to_contain_text("122.59 nats")
     trained_to(page, "drag", 300)
-    pause(page, "drag", 2)
+    pause(page, "drag")
     before = bound(page)
     drag_an_inducing_point(page)
     page.wait_for_function(

@@ -36,7 +36,7 @@ def test_every_lesson_is_played_through(open_page):
 def test_a_link_is_of_the_moment_at_which_the_box_is_opened(open_page):
     page = open_page("/does_depth_help")
     trained_to(page, "line", 20)
-    pause(page, "line", 8)
+    pause(page, "line")
     page.get_by_role("button", name="For a class").click()
     link = page.get_by_test_id("stCode").first
     expect(link).to_contain_text("line.at=")
@@ -45,7 +45,7 @@ def test_a_link_is_of_the_moment_at_which_the_box_is_opened(open_page):
     path = "/does_depth_help?" + link.inner_text().strip().partition("?")[2]
     other = open_page(path)
     trained_to(other, "line", step)
-    expect(button(other, "play_8_line")).to_be_visible()
+    expect(button(other, "line", "Play")).to_be_visible()
     expect(host(other, "line/numbers").locator("strong").first).to_have_text(f"{step:,}")
 
 
@@ -58,11 +58,11 @@ def test_students_see_their_teacher_s_new_run_by_themselves(open_page):
     student = open_page("/why_not_zero_mean?" + link.inner_text().strip().partition("?")[2])
     expect(student.get_by_text("You are watching your teacher's run.")).to_be_visible()
     teacher.keyboard.press("Escape")
-    pause(teacher, "zero", 4)
+    pause(teacher, "zero")
     choose(teacher, "Linear")
     expect(host(teacher, "zero/state")).to_contain_text("Training", timeout=COMPILED)
     trained_to(teacher, "zero", 1)
-    step = pause(teacher, "zero", 4)
+    step = pause(teacher, "zero")
     expect(host(student, "zero/numbers").locator("strong").first).to_have_text(f"{step:,}")
     expect(student.get_by_role("button", name="Start my own")).to_be_visible()
 
@@ -72,7 +72,7 @@ def test_hidden_settings_are_gone_and_questions_are_not(open_page):
     drawn(host(page, "bent_picture"))
     expect(page.get_by_role("radio").first).to_be_visible()
     expect(page.get_by_role("slider")).to_have_count(0)
-    expect(button(page, "pause_7_gap")).to_be_visible()
+    expect(button(page, "gap", "Pause")).to_be_visible()
 
 
 def test_on_a_wall_type_is_large_and_space_pauses(open_page):
@@ -81,9 +81,9 @@ def test_on_a_wall_type_is_large_and_space_pauses(open_page):
     large = """() => document.querySelector(".stage-host[data-name='line/deep']")
                  ?._fullLayout?.font.size > 14"""
     page.wait_for_function(large)
-    expect(button(page, "pause_8_line")).to_be_visible()
+    expect(button(page, "line", "Pause")).to_be_visible()
     page.keyboard.press("Space")
-    expect(button(page, "play_8_line")).to_be_visible()
+    expect(button(page, "line", "Play")).to_be_visible()
     # The type of a picture that does not move grows with the page's.
     page.evaluate("() => { document.documentElement.style.fontSize = '16px'; }")
     page.wait_for_function(f"() => !({large})()")
@@ -94,7 +94,7 @@ def test_on_a_wall_type_is_large_and_space_pauses(open_page):
 def test_a_sheet_prints_on_several_pages(open_page):
     page = open_page("/for_practitioners")
     trained_to(page, "sizes", 1)
-    pause(page, "sizes", 10)
+    pause(page, "sizes")
     with page.expect_download() as taken:
         page.get_by_role("button", name="Printable sheet").click()
     page.set_content(taken.value.path().read_text("utf-8"))

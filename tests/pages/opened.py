@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest
 
 from dgp_core.live.run import Run
@@ -36,6 +37,25 @@ def _hosts(page: AppTest, kind: str) -> list[dict]:
     found = [component.proto for component in page.get("bidi_component")]
     data = [json.loads(p.json) for p in found if p.component_name == "stage_host"]
     return [one for one in data if one["kind"] == kind]
+
+
+def bars(page: AppTest) -> dict[str, dict]:
+    """The bars that drive runs, by their scenes."""
+    return {data["name"].removesuffix("/bar"): data for data in _hosts(page, "bar")}
+
+
+def press(page: AppTest, word: str, scene: str = "main") -> AppTest:
+    """Presses a button of a run's bar: the socket tells what is wished, or the script runs."""
+    if word.split()[0] not in bars(page)[scene]["script"]:
+        viewer = server().known(page.session_state.viewer)
+        assert viewer is not None
+        server().hear(viewer, {"wish": {"scene": scene, "word": word}})
+        return page
+    (bar,) = (c.proto for c in page.get("bidi_component") if f'"{scene}/bar"' in c.proto.json)
+    states = page._tree.get_widget_states()
+    told = json.dumps([{"event": "wish", "value": word}])
+    states.widgets.add(id=_make_trigger_id(bar.id, "events"), json_trigger_value=told)
+    return page._run(states)
 
 
 def hosts(page: AppTest) -> set[str]:

@@ -11,7 +11,7 @@ from datasets.starts import film
 from pages.figures.boards import opening
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.stage.early import early_route
-from pages.ui.stage.library import EarlyScripts, early_script
+from pages.ui.stage.library import EarlyScripts, script
 
 HTML = (
     b'<html><head><script type="module" crossorigin src="./static/js/index.A-b_1.js"></script>'
@@ -69,8 +69,8 @@ def test_a_broken_link_is_met_as_the_page_meets_it():
 def test_the_page_asks_for_a_picture_first_and_streamlit_starts_after_it():
     page = EarlyScripts(None).opened(HTML, "data=chirp&v=1").decode()
     first = page.index('href="early?dark=0&amp;moment=0&amp;data=chirp&amp;v=1"')
-    start = f'await import("./{early_script()}").then(({{ shown }}) => shown)'
-    assert first < page.index(early_script()) < page.index(start)
+    start = f'await import("./{script("early")}").then(({{ shown }}) => shown)'
+    assert first < page.index(script("early")) < page.index(start)
     assert '.catch(() => {}); import("./static/js/index.A-b_1.js");' in page
     assert '<script type="module" crossorigin src=' not in page
 

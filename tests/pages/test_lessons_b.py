@@ -25,7 +25,7 @@ from pages.ui.choices import Choices
 from pages.ui.glossary_links import WORDS, Linker
 from pages.ui.lessons.lesson import Equation, sheet
 from pages.ui.stage.server import server
-from tests.pages.opened import LEARN, elements, made, open_lesson
+from tests.pages.opened import LEARN, elements, made, open_lesson, press
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -214,11 +214,10 @@ def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
     assert (key == "float32") == (ill.model.precision != well.model.precision)
     assert (key == "zero") == (ill.model.mean_function == "zero")
     assert (key == "rate") == (ill.train.learning_rate != well.train.learning_rate)
-    page.button(key=f"reset_10_ill_{key}").click().run()
+    press(page, "reset", f"ill_{key}")
     assert not page.exception
     well.pause()
-    page.run()
-    page.button(key=f"reset_10_well_{key}").click().run()
+    press(page, "reset", f"well_{key}")
     assert well.playing and well._until == names_of("for_practitioners")["AILMENTS"][key].well.at
     again = server().workshop.watch(page.session_state.lesson_runs[10, f"ill_{key}"])
     assert again is not ill and again.model == ill.model

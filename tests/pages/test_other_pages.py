@@ -94,7 +94,7 @@ def test_every_state_has_its_words():
         for name in OF_A_RUN:
             go_to(page, name)
             assert clean(page) and reason in elements(page)["main/state"]["text"]
-            assert page.button(key="play").disabled
+            assert elements(page)["main/bar"]["over"]
     run.reset()
     run.pause()
     for name in OF_A_RUN:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import io
 import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -45,10 +46,10 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
-from pages.ui.stage.library import STATIC, EarlyScripts, library, sketch_script, stage_script
+from pages.ui.stage.library import STATIC, EarlyScripts, library, script
 from pages.ui.stage.server import server
 from tests.core.runs import by_chance, trained
-from tests.pages.opened import PATIENCE, elements, hosts, run_of
+from tests.pages.opened import PATIENCE, bars, elements, hosts, press, run_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
 pytestmark = pytest.mark.usefixtures("moved_by_chance")
@@ -308,12 +309,11 @@ def test_every_choice_that_is_offered_is_taken_as_it_is():
 def test_plotly_s_own_script_and_ours_are_served_whole():
     path = STATIC / Path(library()).name
     assert path.stat().st_size > 1_000_000 and plotly.__version__ in path.name
-    folder = Path(session.__file__).parent
-    sketch = Path(sketch_script()).name
-    assert (STATIC / sketch).read_bytes() == (folder / "sketch.js").read_bytes()
-    served = (STATIC / Path(stage_script()).name).read_text(encoding="utf-8")
-    own = (folder / "stage.js").read_text(encoding="utf-8")
-    assert f"./{sketch}" in served and served.replace(sketch, "sketch.js") == own
+    for own in (Path(session.__file__).parent / "stage").glob("*.js"):
+        served = (STATIC / Path(script(own.stem)).name).read_text(encoding="utf-8")
+        imported = re.findall(r'from "\./(\w+-\w+\.js)"', served)
+        assert all((STATIC / name).exists() for name in imported)
+        assert re.sub(r"-\w{12}\.js", ".js", served) == own.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -349,8 +349,8 @@ def test_a_page_s_html_asks_for_the_scripts_at_once(accept, body, changed):
 @pytest.mark.parametrize("ink", [LIGHT, DARK])
 @pytest.mark.parametrize("name", ["step", "ridge", "spiral", "pinwheel", "arm", "digits"])
 def test_a_recording_is_painted_without_any_computation(name, ink, monkeypatch):
-    for kind in ("views_1d", "views_2d", "views_many"):
-        monkeypatch.setattr(f"dgp_core.live.{kind}.evaluated", None)
+    for kind in ("one_input", "two_inputs", "table"):
+        monkeypatch.setattr(f"dgp_core.live.views.{kind}.evaluated", None)
     run = Run(Choices(data=name).dataset, Choices(data=name).model, Choices().train)
     for moment in (film(name)[0], film(name)[-1]):
         painted = boards.playground(run, moment, boards.Look(ink))
@@ -391,10 +391,6 @@ def shown(page: AppTest, until, what: str) -> AppTest:
 
 def trains(page: AppTest) -> AppTest:
     return shown(page, lambda page: phase(page) == "training", "trains")
-
-
-def press(page: AppTest, key: str) -> AppTest:
-    return page.button(key=key).click().run()
 
 
 def pictures(page: AppTest) -> dict[str, str]:
@@ -449,7 +445,7 @@ def test_opens_moves_and_has_room_for_every_picture(small):
 def test_pause_step_and_reset(small):
     trains(small)
     press(small, "pause")
-    assert phase(small) == "paused" and small.button(key="play").label == "Play"
+    assert phase(small) == "paused" and not elements(small)["main/bar"]["playing"]
     before = run_of(small).latest.step
     press(small, "step")
     shown(small, lambda page: run_of(page).latest.step > before, "takes a step")
@@ -466,6 +462,11 @@ def test_rates_speed_and_seed_act_without_a_restart(small):
     assert run_of(small) is run
     assert (run.train.learning_rate, run.train.seed, run.speed) == (0.02, 1, 1.0)
     assert small.query_params["rate"] == "0.02" and small.query_params["seed"] == "1"
+    assert elements(small)["main/bar"]["seed"] == 1
+    for word, speed in (("10", 10.0), ("nonsense", 10.0), ("1", 1.0)):
+        press(small, f"speed {word}")
+        assert run.speed == speed == elements(small)["main/bar"]["speed"]
+        assert small.query_params["speed"] == f"{speed:g}"
 
 
 def test_bands_and_noise_change_the_picture_and_not_the_run(small):
@@ -509,7 +510,7 @@ def test_the_way_back_counts_though_the_run_before_it_was_cut_short(uncompiled, 
     page = open_page(data="nearly_linear", inducing="5", layers="1")
     old = dict(page.query_params)
     with monkeypatch.context() as cut:
-        cut.setattr(session, "look_first", st.stop)
+        cut.setattr(session, "say", st.stop)
         page.slider(key="choose_layers").set_value(2).run()
     page.query_params.clear()
     page.query_params.update(old)
@@ -517,7 +518,7 @@ def test_the_way_back_counts_though_the_run_before_it_was_cut_short(uncompiled, 
     assert run_of(page).model.layers == 1
 
 
-def test_the_way_back_counts_though_a_new_phase_asks_for_the_same_run(uncompiled, monkeypatch):
+def test_the_way_back_counts_though_a_press_asks_for_the_same_run(uncompiled, monkeypatch):
     page = open_page(data="nearly_linear", inducing="5", layers="1")
     old = dict(page.query_params)
     page.slider(key="choose_layers").set_value(2).run()
@@ -534,7 +535,7 @@ def do_by_numbers(page: AppTest, what: str, **numbers: float) -> AppTest:
     page.selectbox(key="number_what").set_value(what).run()
     for name, value in numbers.items():
         page.number_input(key=f"number_{name}").set_value(value)
-    return press(page, "number_do")
+    return page.button(key="number_do").click().run()
 
 
 def test_what_the_mouse_does_can_be_done_by_numbers(small):
@@ -601,10 +602,11 @@ def test_another_browser_watches_and_may_start_its_own(small):
     assert watcher.session_state.run_id == small.session_state.run_id
     assert {b.label for b in watcher.button} == {"Start my own", "Do it"} and not watcher.slider
     assert watcher.selectbox(key="number_what").options == ["Look at an input x*"]
-    press(watcher, "own")
+    assert not bars(watcher)
+    watcher.button(key="own").click().run()
     assert watcher.session_state.run_id != small.session_state.run_id
     assert run_of(watcher).model == run_of(small).model
-    assert watcher.button(key="pause") and not watcher.exception
+    assert set(bars(watcher)) == {"main"} and not watcher.exception
 
 
 def test_a_teacher_s_link_locks_and_leaves_out():
@@ -704,8 +706,9 @@ def test_a_run_that_failed_or_ended_says_why(small):
     run.status, run.reason = "failed", "Too steep."
     small.run()
     assert phase(small) == "stopped" and "Too steep." in elements(small)["main/state"]["text"]
-    assert small.button(key="play").disabled and not small.button(key="reset").disabled
+    assert elements(small)["main/bar"]["over"]
     press(small, "reset")
+    assert not elements(small)["main/bar"]["over"]
     trains(small)
 
 

@@ -18,7 +18,7 @@ from datasets.starts import film_of
 from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session
-from pages.ui.bar import dress, drive
+from pages.ui.bar import dress
 from pages.ui.choices import HIDEABLE, OFFERED, SPEEDS, Manner
 from pages.ui.glossary_links import Linker
 from pages.ui.lessons.following import desks
@@ -230,9 +230,10 @@ def _scene(lesson: Lesson, live: Live, teacher: dict[str, str]) -> Scene:
     own = choices.shape == live.choices.shape
     filmed = live.film if own else film_of(choices.dataset, choices.model)
     style = (lesson.number, live.name, *live.style)
+    paint, until = live.paint, current(lesson.number, live).at
     if locked():
-        return Scene(kept[key], partial(_still, live.paint), (*style, "locked"), filmed)
-    return Scene(kept[key], live.paint, style, filmed)
+        paint, style = partial(_still, paint), (*style, "locked")
+    return Scene(kept[key], paint, style, filmed, until=until)
 
 
 def _own_run(lesson: Lesson, live: Live) -> str:
@@ -278,14 +279,13 @@ def _still(paint: Callable[[Run, Any], Elements], run: Run, moment: Any) -> Elem
 
 def _show_live(lesson: Lesson, live: Live, manner: Manner, linker: Linker) -> None:
     run_id = st.session_state.lesson_runs[(lesson.number, live.name)]
-    run = session.workshop().watch(run_id)
     with st.container(border=True):
         mine = session.is_mine(run_id)
         if not mine:
             st.caption("You are watching your teacher's run.")
         if mine and "bar" not in manner.hide:
             keyboard = manner.projector and live is lesson.lives[0]
-            _bar(lesson, live, run, run_id, keyboard)
+            _bar(lesson, live, keyboard)
         else:
             stage.words(f"{live.name}/numbers", 20)
         if not any(element == "state" for row in live.hosts for element, _, _ in row):
@@ -320,26 +320,14 @@ def _hosts(live: Live, row: list[tuple[str, int, str]]) -> None:
                 stage.words(f"{live.name}/{element}", 20)
 
 
-def _bar(lesson: Lesson, live: Live, run: Run, run_id: str, keyboard: bool) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        wish = partial(_wish, lesson.number, live, run_id)
-        drive(run, wish, f"_{lesson.number}_{live.name}", keyboard)
-        stage.words(f"{live.name}/numbers", 20)
-
-
-def _wish(number: int, live: Live, run_id: str, word: str) -> None:
+def _bar(lesson: Lesson, live: Live, keyboard: bool) -> None:
     """A reset ends a run that began in a way of its own, so that the page begins it so again."""
-    session.let_go()
-    with in_words("This run is over. Reload the page for another one."):
-        if word == "reset" and live.begin is not session.start_with:
-            replace_run((number, live.name))
-            return
-        run = session.workshop().control(run_id, session.browser())
-        getattr(run, word)()
-        at, step = current(number, live).at, run.latest.step if run.latest is not None else 0
-        if word == "reset" and at or word == "play" and step < at:
-            run.play_until(at)
-        session.workshop().wake()
+    key = (lesson.number, live.name)
+    own_way = live.begin is not session.start_with
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        begin = session.by_hand(lambda word: replace_run(key))
+        stage.bar(live.name, begin, ("reset",) if own_way else (), keyboard)
+        stage.words(f"{live.name}/numbers", 20)
 
 
 LABELS = {

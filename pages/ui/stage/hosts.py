@@ -1,4 +1,5 @@
-"""Hosts on a page: pictures, words, meters and the history slider, and the socket that feeds them.
+"""Hosts on a page: pictures, words, meters, the history slider and the bar that drives a run, and
+the socket that feeds them.
 
 Plotly.react draws a figure anew only where it changed, so zoom, pan and hover survive. A page asks
 no other server for anything.
@@ -7,9 +8,10 @@ no other server for anything.
 from collections.abc import Callable
 from typing import Any
 
+import streamlit as st
 from streamlit.components.v2 import component
 
-from pages.ui.stage.library import library, stage_script
+from pages.ui.stage.library import library, script
 from pages.ui.stage.wire import encode
 
 CSS = """
@@ -20,7 +22,8 @@ CSS = """
 .stage-host .main-svg { border-radius: 0; }
 .stage-ring { position: absolute; width: 16px; height: 16px; margin: -8px 0 0 -8px;
   border: 2px solid var(--st-text-color); border-radius: 50%; pointer-events: none; z-index: 1; }
-.stage-stale > :not(.stage-mark) { opacity: 0.3; transition: opacity 0.2s 0.2s; }
+.stage-stale:not([data-kind=bar]) > :not(.stage-mark) { opacity: 0.3;
+  transition: opacity 0.2s 0.2s; }
 .stage-stale:is([data-kind=words]:not([data-name$="/state"], [data-name$="/numbers"]),
   [data-kind=meter]) { visibility: hidden; transition: visibility 0s 0.2s; }
 .stage-elapsed { font-variant-numeric: tabular-nums; }
@@ -44,6 +47,38 @@ CSS = """
   color: var(--st-text-color); background: var(--st-secondary-background-color);
   border: 1px solid var(--st-border-color); border-radius: 0.3rem; padding: 0.1rem 0.5rem; }
 .stage-host[data-kind=timeline] button[hidden] { display: none; }
+.stage-host[data-kind=bar] { display: flex; align-items: center; gap: 1rem; overflow: visible;
+  width: max-content; }
+.stage-button, .stage-choice button { font: inherit; cursor: pointer; white-space: nowrap;
+  color: var(--st-text-color); background: var(--st-background-color);
+  border: 1px solid var(--st-border-color); }
+.stage-button { display: inline-flex; align-items: center; gap: 0.5rem; font-size: 0.875rem;
+  min-height: 2.5rem; padding: 0.25rem 0.75rem; border-radius: var(--st-button-radius); }
+.stage-button kbd { font: inherit; padding: 0; background: none; }
+.stage-button.stage-primary { color: #fff; background: var(--st-primary-color);
+  border-color: var(--st-primary-color); }
+.stage-button:hover:not(:disabled), .stage-choice button:hover { border-color:
+  var(--st-primary-color); }
+.stage-button:not(.stage-primary):hover:not(:disabled) { color: var(--st-primary-color); }
+.stage-button.stage-primary:hover:not(:disabled) { filter: brightness(0.9); }
+.stage-button:disabled { cursor: not-allowed; color: color-mix(in srgb, var(--st-text-color) 40%,
+  transparent); background: none; border-color: var(--st-border-color); }
+.stage-button:focus-visible, .stage-choice button:focus-visible { outline: 2px solid
+  var(--st-primary-color); outline-offset: 2px; z-index: 1; }
+.stage-icon { font: 1rem/1 "Material Symbols Rounded"; width: 1rem; overflow: hidden; }
+.stage-choice { display: flex; font-size: 0.875rem; }
+.stage-choice button { padding: 0.25rem 1rem; min-height: 2rem; margin-right: -1px;
+  position: relative; }
+.stage-choice button:first-child { border-radius: var(--st-button-radius) 0 0
+  var(--st-button-radius); }
+.stage-choice button:last-child { border-radius: 0 var(--st-button-radius)
+  var(--st-button-radius) 0; }
+.stage-choice button[aria-pressed=true] { border-color: var(--st-primary-color); z-index: 1;
+  background: color-mix(in srgb, var(--st-primary-color) 10%, var(--st-background-color)); }
+@media (max-width: 1150px) {
+  .stage-host[data-kind=bar] { gap: 0.35rem; }
+  .stage-button kbd { display: none; }
+}
 .stage-menu { position: absolute; top: 2px; right: 2px; font-size: 0.75rem; z-index: 2; }
 .stage-menu summary { list-style: none; cursor: pointer; width: 1.5rem; height: 1.5rem;
   text-align: center; line-height: 1.5rem; border-radius: 0.3rem; opacity: 0.35;
@@ -65,31 +100,45 @@ _host = component(
     "stage_host",
     html='<div class="stage-host"></div>',
     css=CSS,
-    js=JS.replace("STAGE", stage_script()),
+    js=JS.replace("STAGE", script("stage")),
     isolate_styles=False,
 )
 
 
 def connection(
-    token: str,
-    scenes: dict[str, dict],
-    taken: int,
-    on_click: Callable[[], Any],
-    on_phase: Callable[[], Any],
-    key: str = "stage",
+    token: str, scenes: dict[str, dict], taken: int, on_click: Callable[[], Any], key: str = "stage"
 ) -> None:
-    """Opens the socket; a click in a picture, or another phase, runs the page's script again.
+    """Opens the socket; a click in a picture runs the page's script again.
 
-    `scenes` is what the script knows of each scene's run: which it is, what it is doing, and
-    whether this browser controls it; `taken`, how many clicks have been dealt with.
+    `scenes` is what the script knows of each scene's run: which it is, and whether this browser
+    controls it; `taken`, how many clicks have been dealt with.
     """
     data = {"kind": "connection", "token": token, "scenes": scenes, "taken": taken}
-    _host(
-        key=key,
-        data=data | {"library": library()},
-        on_click_change=on_click,
-        on_phase_change=on_phase,
-    )
+    _host(key=key, data=data | {"library": library()}, on_click_change=on_click)
+
+
+def bar(
+    scene: str,
+    on_wish: Callable[[str], None],
+    script: tuple[str, ...],
+    keyboard: bool = False,
+    speeds: tuple[tuple[str, str], ...] = (),
+) -> None:
+    """Play or pause, step, reset; with `speeds` (words and labels), another seed and these too.
+
+    The socket tells the server what is wished. The words in `script` run the page's script instead,
+    which is told by `on_wish`. Space and → serve one run of a page.
+    """
+    key = f"stage_{scene}/bar"
+
+    def wished() -> None:
+        word = getattr(st.session_state.get(key), "wish", None)
+        if isinstance(word, str):
+            on_wish(word)
+
+    data = {"kind": "bar", "name": f"{scene}/bar", "script": script}
+    data |= {"keyboard": keyboard, "speeds": speeds}
+    _host(key=key, data=data, width="content", on_wish_change=wished)
 
 
 def picture(name: str, height: int, seek: bool = False) -> None:

@@ -36,32 +36,14 @@ def library() -> str:
 
 
 @cache
-def stage_script() -> str:
-    """Where stage.js is served, under another name for other contents."""
-    return _served("stage", _with_sketch("stage"))
-
-
-@cache
-def early_script() -> str:
-    """Where early.js is served, likewise."""
-    return _served("early", _with_sketch("early"))
-
-
-@cache
-def sketch_script() -> str:
-    """Where sketch.js is served, likewise."""
-    return _served("sketch", _text("sketch"))
-
-
-def _text(name: str) -> str:
-    return Path(__file__).with_name(f"{name}.js").read_text(encoding="utf-8")
-
-
-def _with_sketch(name: str) -> str:
-    return _text(name).replace("./sketch.js", f"./{Path(sketch_script()).name}")
-
-
-def _served(name: str, text: str) -> str:
+def script(name: str) -> str:
+    """Where a script of this folder is served: under another name for other contents, as are those
+    that it imports."""
+    text = re.sub(
+        r"""from "\./(\w+)\.js\"""",
+        lambda found: f'from "./{Path(script(found[1])).name}"',
+        Path(__file__).with_name(f"{name}.js").read_text(encoding="utf-8"),
+    )
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     _provide(text.encode(), STATIC / f"{name}-{digest}.js")
     return f"app/static/{name}-{digest}.js"
@@ -103,12 +85,12 @@ class EarlyScripts:
     def __init__(self, app):
         self.app = app
         tags = f'<link rel="preload" as="script" href="{library()}">'
-        for script in (stage_script(), sketch_script(), *page_scripts()):
-            tags += f'<link rel="modulepreload" href="{script}">'
+        for path in (*map(script, ("stage", "bar", "sketch")), *page_scripts()):
+            tags += f'<link rel="modulepreload" href="{path}">'
         self.tags = tags.encode()
-        early = early_script()
+        early = script("early")
         self.early = "".join(
-            f'<link rel="modulepreload" href="{script}">' for script in (early, sketch_script())
+            f'<link rel="modulepreload" href="{path}">' for path in (early, script("sketch"))
         )
         self.start = (
             f'<script type="module" async>await import("./{early}")'

@@ -51,6 +51,7 @@ GONE_SECONDS = 30 * 60.0
 MOST_PAINTED = 24
 """Painted moments kept for each run."""
 LONGEST_MESSAGE = 2000
+WISHES = ("play", "pause", "step", "reset")
 COULD_NOT_DRAW = "This moment could not be drawn: reset the run, or lower its rates."
 
 Elements = dict[str, dict]
@@ -70,6 +71,8 @@ class Scene:
     """Moments to show while the run is being compiled."""
     clicks: int = 0
     """How many of the browser's clicks its run has taken in."""
+    until: int = 0
+    """The step at which it pauses when it is played from before, or reset; 0 goes on."""
 
 
 @dataclass(eq=False)
@@ -168,7 +171,16 @@ class Server:
             moment = self._moment(viewer, name, scene, run, patient=False)
             steady = self._pace(run) if run.playing else 0.0
             parts.append(
-                (name, scene, moment, run.status, run.playing, place, steady > 0, run.outdated)
+                (
+                    name,
+                    scene,
+                    moment,
+                    run.status,
+                    place,
+                    steady > 0,
+                    run.outdated,
+                    *_bar(run).values(),
+                )
                 + ((len(run.history()),) if viewer.at.get(name) is not None else ())
             )
         return tuple(parts)
@@ -215,13 +227,23 @@ class Server:
                 "wait": {"text": state["text"] if wait else "", "since": state["since"]},
                 "numbers": {"text": numbers(run, moment, self._pace(run) if run.playing else None)},
                 "timeline": self._timeline(viewer, name, run),
+                "bar": _bar(run),
             }
             for element, content in ({k: encode(v) for k, v in own.items()} | painted).items():
                 packed[f"{name}/{element}"] = content
         return packed
 
+    def bars(self, viewer: Viewer) -> dict[str, bytes]:
+        """What the bars of a viewer's runs say, packed."""
+        packed = {}
+        for name, scene in list(viewer.scenes.items()):
+            with suppress(WorkshopError):
+                packed[f"{name}/bar"] = encode(_bar(self.workshop.watch(scene.run_id)))
+        return packed
+
     def hear(self, viewer: Viewer, message: dict) -> None:
-        """What a browser tells: what it has drawn, the slider's place, or an inducing point's."""
+        """What a browser tells: what it has drawn, the slider's place, an inducing point's, or what
+        was pressed in a run's bar."""
         seen = message.get("seen")
         if not viewer.looked.is_set() and isinstance(seen, int) and seen > self._moves(viewer):
             viewer.looked.set()
@@ -230,6 +252,9 @@ class Server:
         move = message.get("move")
         if isinstance(move, dict):
             self._move(viewer, move)
+        wish = message.get("wish")
+        if isinstance(wish, dict):
+            self._wish(viewer, str(wish.get("scene")), wish.get("word"))
 
     # Inside.
 
@@ -352,6 +377,20 @@ class Server:
                 if history:
                     viewer.at[name] = history[round(where * (len(history) - 1))].step
 
+    def _wish(self, viewer: Viewer, name: str, word: Any) -> None:
+        """Play, pause, step or reset, by the run's owner; the newest moment is then looked at."""
+        scene = viewer.scenes.get(name)
+        if scene is None or word not in WISHES:
+            return
+        with suppress(WorkshopError):
+            run = self.workshop.control(scene.run_id, viewer.owner)
+            viewer.at.clear()
+            getattr(run, word)()
+            step = run.latest.step if run.latest is not None else 0
+            if word == "reset" and scene.until or word == "play" and step < scene.until:
+                run.play_until(scene.until)
+            self.workshop.wake()
+
     def _move(self, viewer: Viewer, move: dict) -> None:
         """Puts an inducing point of the first layer where it was dragged, for the run's owner."""
         name, _, element = str(move.get("name")).partition("/")
@@ -367,6 +406,12 @@ class Server:
             viewer.at.pop(name, None)
             run.move_inducing_to(index, place)
             self.workshop.wake()
+
+
+def _bar(run: Run) -> dict:
+    """What the buttons that drive a run depend on."""
+    over = run.status in ("finished", "failed")
+    return {"playing": run.playing, "over": over, "seed": run.train.seed, "speed": run.speed}
 
 
 _lock = threading.Lock()
@@ -431,7 +476,7 @@ async def _send_frames(socket: WebSocket, viewer: Viewer, drawn, listener) -> No
             if news:  # painted while the browser drew the frame before
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(drawn.wait(), DRAWN_SECONDS)
-                n, sent = n + 1, elements
+                n, sent, news = n + 1, elements, news | own.bars(viewer)
                 drawn.clear()
                 await socket.send_text(_message(n, news))
         await asyncio.sleep(max(0.01, began + own.pause_between() - loop.time()))
@@ -473,6 +518,8 @@ async def _listen(socket: WebSocket, viewer: Viewer, drawn: asyncio.Event) -> No
             if "drawn" in message:
                 drawn.set()
             server().hear(viewer, message)
+            if "wish" in message:  # a button answers at once, whatever is being drawn
+                await socket.send_text(_message(0, server().bars(viewer)))
 
 
 def same_origin(socket: WebSocket) -> bool:

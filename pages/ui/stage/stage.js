@@ -4,6 +4,7 @@
 // nothing is rendered anew and nothing flickers. A frame is asked for by the answer "drawn" to the
 // one before, so a slow browser gets fewer frames instead of a queue of stale ones.
 
+import { Bar, listenToKeys } from "./bar.js";
 import { axisName, fits, numbers, rub, sketch, sketchable, surroundings } from "./sketch.js";
 
 const NEAR = 14; // pixels within which a press takes hold of an inducing point
@@ -43,6 +44,7 @@ export function mount({ parentElement, data, setTriggerValue }) {
   box.setAttribute("data-kind", data.kind);
   if (data.height) box.style.minHeight = data.height + "px";
   if (data.kind === "timeline") timeline(box);
+  if (data.kind === "bar") drive(box, data, setTriggerValue);
   if (data.seek) seek(box);
   if (!hosts.has(data.name)) hosts.set(data.name, new Set());
   hosts.get(data.name).add(box);
@@ -85,21 +87,15 @@ const work = (box, doing) => {
 // The connection: one a page, opened anew where it was lost.
 
 function connect(data, setTriggerValue) {
-  if (stage.path && stage.path !== location.pathname) {
-    stage.clicked = null; // the way has led here
-    if (!location.hash) document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
-  }
+  if (stage.path && stage.path !== location.pathname && !location.hash)
+    document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
   stage.path = location.pathname;
-  stage.opened ??= performance.now();
   stage.trigger = setTriggerValue;
   const before = stage.scenes ?? {};
   stage.scenes = data.scenes;
   for (const [scene, { run }] of Object.entries(data.scenes))
     if (run !== before[scene]?.run) begin(scene, run);
   taken(data.taken);
-  // What the script knew may be older than the last frame.
-  clearTimeout(stage.check);
-  stage.check = setTimeout(() => Object.keys(stage.scenes).forEach(report), CHECK);
   if (stage.token === data.token && stage.socket?.readyState <= 1) return;
   stage.token = data.token;
   stage.socket?.close();
@@ -121,11 +117,13 @@ function open(token, wait) {
     const frame = JSON.parse(event.data);
     stage.ahead = frame.now - Date.now() / 1000;
     await draw(frame.elements);
+    if (!frame.n) return; // an answer between two frames
     stage.frames += 1;
     if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n, seen: stage.seen }));
   };
   socket.onopen = () => {
     send({ seen: stage.seen });
+    tellWishes();
     tellMoves();
   };
   socket.onclose = (event) => {
@@ -136,38 +134,6 @@ function open(token, wait) {
     setTimeout(() => open(token, Math.min(8000, 2 * wait)), answered ? 250 : wait);
   };
 }
-
-// Runs the page's script again where a run does something else than the script knows. Such a rerun
-// carries the address of this page, and would undo a click that leads to another: it waits.
-function report(scene) {
-  const phase = newest.get(scene + "/state")?.phase;
-  const known = stage.scenes[scene];
-  if (!phase || !known || phase === known.phase) return;
-  const until = Math.max((stage.clicked ?? -LEAVING) + LEAVING, (stage.left ?? -BACK) + BACK);
-  const wait = until - performance.now();
-  // A page that has just come draws two pictures first.
-  const early = stage.seen < 2 && performance.now() < stage.opened + CHECK;
-  if (wait > 0 || early) {
-    setTimeout(() => report(scene), Math.max(wait, 50));
-    return;
-  }
-  known.phase = phase;
-  stage.trigger?.("phase", phase);
-}
-
-const CHECK = 1500; // milliseconds in which a frame of the page's own run has come
-const LEAVING = 10000; // milliseconds that a way to another page may take, at the most
-const BACK = 3000; // likewise by the browser's arrows
-document.addEventListener(
-  "click",
-  ({ target }) => {
-    const link = target.closest?.("a[href]");
-    if (link && link.pathname !== location.pathname) stage.clicked = performance.now();
-  },
-  true,
-);
-// By the browser's arrows too: a rerun in between would make the way forward be forgotten.
-window.addEventListener("popstate", () => (stage.left = performance.now()));
 
 // In place of what the run is doing, which nobody knows meanwhile.
 function say(text, since) {
@@ -255,7 +221,6 @@ async function draw(elements) {
     if (run) begin(scene, run);
     Object.assign(content, { run, clicks });
     newest.set(name, content);
-    if (content.phase) report(scene);
     for (const box of hosts.get(name) ?? []) {
       if (!box.isConnected) hosts.get(name).delete(box);
       else if (content.figure) pending.set(box, content);
@@ -305,6 +270,7 @@ function show(box, content) {
   if (content.figure) return picture(box, content);
   drawnFor(box, content);
   if (box.kind === "meter") return meter(box, content);
+  if (box.kind === "bar") return box.bar.show(content);
   if (box.kind === "timeline") return moveTimeline(box, content);
   if (content.html !== undefined) return page(box, content.html);
   return words(box, content.text ?? "", content.since);
@@ -365,6 +331,32 @@ function meter(box, { value, text }) {
   box.bar.parentElement.setAttribute("aria-valuenow", value.toFixed(3));
   box.bar.parentElement.setAttribute("aria-label", text);
 }
+
+// The bar: most of what it wishes is told to the server, in its order; what the page's script has to
+// do, and what is wished of a run that is over, runs the script.
+
+const wishes = []; // not told yet
+
+function drive(box, data, trigger) {
+  const scene = sceneOf(data.name);
+  box.act = (word) => {
+    const gone = newest.get(scene + "/state")?.phase === "gone";
+    if (gone || data.script.includes(word.split(" ")[0])) return trigger("wish", word);
+    wishes.push({ scene, word });
+    tellWishes();
+  };
+  box.bar ??= new Bar(box, data, (word) => box.act(word));
+}
+
+function tellWishes() {
+  while (wishes.length && stage.socket?.readyState === 1) send({ wish: wishes.shift() });
+}
+
+listenToKeys(() =>
+  [...document.querySelectorAll(".stage-host[data-kind=bar]")]
+    .map((box) => box.bar)
+    .filter((bar) => bar?.hold.hasAttribute("aria-keyshortcuts")),
+);
 
 // The history slider: the last place is the newest moment, and moves on with it.
 
@@ -764,15 +756,6 @@ function ring(box, row) {
     box.append(mark);
   }
 }
-
-// Space and the arrows drive the run, but not where a key means something by itself: on a button
-// that the keyboard has reached, a link, a tab.
-const OWN_KEYS = "button, summary, a[href], input, [role=radio], [role=tab], [role=slider]";
-document.body.addEventListener("keydown", (event) => {
-  const own = event.target.closest?.(OWN_KEYS);
-  if (own?.matches(":focus-visible") && [" ", "ArrowRight"].includes(event.key))
-    event.stopPropagation();
-});
 
 // What a picture gives away: itself as PNG or SVG, and the numbers behind it as CSV.
 
