@@ -39,11 +39,11 @@ settings.load_profile("suite")
 LONGEST = (
     "browser/test_your_data.py",
     "browser/test_playground.py",
-    "browser/test_lessons_b.py",
-    "browser/test_lessons_a.py",
-    "pages/test_lessons_b.py",
+    "browser/test_lessons_6_to_10.py",
+    "browser/test_lessons_1_to_5.py",
+    "pages/test_lessons_6_to_10.py",
     "core/test_estimator.py",
-    "pages/test_lessons_a.py",
+    "pages/test_lessons_1_to_5.py",
     "live/test_live.py",
     "pages/test_other_pages.py",
 )

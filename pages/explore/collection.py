@@ -5,12 +5,12 @@ import streamlit as st
 from datasets import catalogue
 from dgp_core.tables.plain import plain
 from pages.figures.collection import rows_figure
-from pages.figures.palette import ink_for
 from pages.ui import session
 from pages.ui.bar import dress
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 essay = Linker()
 
@@ -68,7 +68,7 @@ elif entry.name == "drawn":
     st.info("These points are yours: nothing is drawn until you put some down.")
 else:
     with in_words("This set could not be shown. Choose another one."):
-        ink = ink_for(st.context.theme.type)
+        ink = page_ink()
         figure = rows_figure(catalogue.load(entry.name), entry.image, ink).to_plotly_json()
         stage.figure(figure, f"The rows of the data set {entry.title}.", "collection_rows")
 

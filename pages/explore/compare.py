@@ -16,13 +16,13 @@ from dgp_core.tables.recipe import Prepared
 from dgp_core.training.plan import Plan, duration, estimate, plan_for
 from dgp_core.training.train import TrainSpec
 from pages.figures.compare import has_sheet, ladder_figure, sheet, sheet_figure
-from pages.figures.palette import ink_for
 from pages.figures.your_data import SCORES, agreement_figure, said, together
 from pages.ui import session
 from pages.ui.bar import dress
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 from pages.ui.your_data import desk
 from pages.ui.your_data.desk import Contest, held, memory, safe
 from pages.ui.your_data.phases import STYLE as PHASES_STYLE
@@ -47,10 +47,6 @@ STYLE = """<style>
   [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
 }
 </style>"""
-
-
-def ink():
-    return ink_for(st.context.theme.type)
 
 
 def training_rows(N: int, folds: int) -> int:
@@ -329,7 +325,7 @@ def score_table(contest: Contest, models: list[str], named: dict[str, str]) -> N
         named,
         "log_likelihood",
         "log-likelihood, nats a row →",
-        ink(),
+        page_ink(),
     )
     alt = (
         "Held-out log-likelihood of every model with its standard error; the best is "
@@ -410,7 +406,9 @@ def _picture(contest: Contest, model: str, cards: list) -> dict | None:
         if isinstance(contest.by[0], Prepared):
             cards = [replace(card, rows=contest.by[0].rows[card.rows]) for card in cards]
         card = together(cards, model)
-        return None if card is None else agreement_figure(card, data.output_names[0], ink(), 250)
+        return (
+            None if card is None else agreement_figure(card, data.output_names[0], page_ink(), 250)
+        )
     card = next(card for card in cards if card.model == model)
     if model not in contest.made or contest.made[model][0] is not card:
         predictor = _predictor(contest, model)
@@ -418,7 +416,7 @@ def _picture(contest: Contest, model: str, cards: list) -> dict | None:
             return None
         with st.spinner("Drawing …", show_time=True):
             contest.made[model] = (card, sheet(predictor, data))
-    return sheet_figure(contest.made[model][1], data, model, ink())
+    return sheet_figure(contest.made[model][1], data, model, page_ink())
 
 
 def _predictor(contest: Contest, model: str):

@@ -7,13 +7,13 @@ import streamlit as st
 from dgp_core.live.views.layers import without_layers
 from pages.figures.boards import HISTORY, layers
 from pages.figures.layers import removal_figure, without_figure
-from pages.figures.palette import ink_for
 from pages.ui import session
 from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
+from pages.ui.theme import page_ink
 
 essay = Linker()
 
@@ -122,7 +122,7 @@ session.arrive("layer", "enters", "leaves")
 with in_words("This run could not be shown. Open the playground and start it again."):
     run_id, mine = session.current_run()
     run = session.workshop().watch(run_id)
-    ink = ink_for(st.context.theme.type)
+    ink = page_ink()
     intro(
         "Layer by layer",
         run_id,

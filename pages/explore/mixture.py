@@ -17,7 +17,6 @@ from pages.figures.boards import (
     place_clicked,
     star_row,
 )
-from pages.figures.palette import ink_for
 from pages.ui import session
 from pages.ui.bar import bar, dress, intro, state_line
 from pages.ui.choices import Choices
@@ -25,6 +24,7 @@ from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
+from pages.ui.theme import page_ink
 
 essay = Linker()
 
@@ -130,7 +130,7 @@ session.arrive("measure")
 with in_words("This run could not be shown. Open the playground and start it again."):
     run_id, mine = session.current_run()
     run, choices = session.workshop().watch(run_id), st.session_state.choices
-    ink = ink_for(st.context.theme.type)
+    ink = page_ink()
     look = Look(ink=ink, noise=choices.noise == "with", star=choices.place)
     first = session.linked("measure", tuple(MEASURES), "total_variation")
     measure = st.session_state.get("own_measure", first)

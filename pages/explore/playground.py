@@ -9,7 +9,6 @@ from datasets.catalogue import entry
 from datasets.starts import film_of
 from dgp_core.live.run import Run
 from pages.figures.boards import SMALL, Look, playground
-from pages.figures.palette import ink_for
 from pages.ui import session
 from pages.ui.bar import bar, bar_place, dress, state_line
 from pages.ui.choices import DATA, KERNELS, OFFERED
@@ -17,6 +16,7 @@ from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
+from pages.ui.theme import page_ink
 
 TRY = {
     "step": "set the depth to 1 and back to 2, and watch what happens beside the jump.",
@@ -336,7 +336,7 @@ with in_words("This run could not be started. Reload the page, or choose another
     run, manner = session.workshop().watch(run_id), session.manner()
     kind, choices = kind_of(run), st.session_state.choices
     seen = Look(
-        ink=ink_for(st.context.theme.type),
+        ink=page_ink(),
         bands=choices.shade == "bands",
         noise=choices.noise == "with",
         star=choices.place,

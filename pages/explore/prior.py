@@ -3,7 +3,6 @@
 import streamlit as st
 
 from dgp_core.live.views.prior import prior_view, warped_grid
-from pages.figures.palette import ink_for
 from pages.figures.prior import (
     correlation_figure,
     draws_figure,
@@ -17,6 +16,7 @@ from pages.ui.bar import dress
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 essay = Linker()
 
@@ -40,7 +40,7 @@ session.browser()
 session.arrive_alone("depth", "swing", "draw")
 session.play({})
 with in_words("The prior could not be drawn. Choose another swing, or draw again."):
-    ink = ink_for(st.context.theme.type)
+    ink = page_ink()
     st.title("Before any data", anchor=False)
     essay.write(
         "What functions does a deep GP expect before it has seen anything? Put layer upon layer "

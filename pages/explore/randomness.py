@@ -3,7 +3,6 @@
 import streamlit as st
 
 from dgp_core.live.views.randomness import noise_view, row_alone
-from pages.figures.palette import ink_for
 from pages.figures.randomness import (
     alone_figure,
     bound_spread_figure,
@@ -17,6 +16,7 @@ from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
+from pages.ui.theme import page_ink
 
 essay = Linker()
 
@@ -170,7 +170,7 @@ session.arrive("S", "B", "redraw")
 with in_words("This run could not be measured. Open the playground and start it again."):
     run_id, mine = session.current_run()
     run = session.workshop().watch(run_id)
-    ink = ink_for(st.context.theme.type)
+    ink = page_ink()
     session.play({"main": Scene(run_id, nothing, ("randomness",))})
     intro(
         "The two randomnesses",

@@ -20,7 +20,6 @@ from dgp_core.tables.table import Prepared, TableError
 from dgp_core.training.plan import Plan, duration, estimate_plan
 from pages.figures import boards
 from pages.figures.collection import rows_figure
-from pages.figures.palette import ink_for
 from pages.figures.report import fit_report
 from pages.figures.your_data import (
     MODELS,
@@ -43,6 +42,7 @@ from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
+from pages.ui.theme import page_ink
 from pages.ui.your_data import bring, desk
 from pages.ui.your_data.desk import Fitted, held, memory, once, safe
 from pages.ui.your_data.phases import STYLE as PHASES_STYLE
@@ -67,10 +67,6 @@ STYLE = """<style>
 </style>"""
 
 
-def ink():
-    return ink_for(st.context.theme.type)
-
-
 # 1. Bring.
 
 
@@ -90,7 +86,9 @@ def show_rows(prepared: Prepared) -> None:
 def _rows_picture(prepared: Prepared) -> None:
     data = prepared.dataset
     picture = once(
-        "picture", (prepared, ink()), lambda: rows_figure(data, None, ink()).to_plotly_json()
+        "picture",
+        (prepared, page_ink()),
+        lambda: rows_figure(data, None, page_ink()).to_plotly_json(),
     )
     st.markdown("**What there is to learn from.** " + _shape(prepared))
     picture["layout"] |= {"height": 260, "margin": {"l": 50, "r": 10, "t": 10, "b": 45}}
@@ -281,7 +279,7 @@ def play(fitted: Fitted | None) -> bool:
     """
     scenes = {}
     if fitted is not None and fitted.run() is not None:
-        look = boards.Look(ink=ink())
+        look = boards.Look(ink=page_ink())
         assert fitted.trial.main_id is not None
         shows = partial(boards.fit, look=look)
         scenes["fit"] = Scene(fitted.trial.main_id, shows, ("fit", look))
@@ -379,7 +377,7 @@ def _what_scores_mean(fitted: Fitted) -> None:
 
 
 def _closer(fitted: Fitted, card: comparison.ScoreCard) -> None:
-    y, look, model = fitted.prepared.dataset.output_names[0], ink(), MODELS[card.model]
+    y, look, model = fitted.prepared.dataset.output_names[0], page_ink(), MODELS[card.model]
     if card.forecast.probabilities is not None:
         left, right = st.columns(2, gap="medium")
         with left:
@@ -477,7 +475,7 @@ def understand(fitted: Fitted, live: bool) -> None:
         alt = (
             f"What held-out rows lose as an input is shuffled; {visible(found[0].name)} costs most."
         )
-        stage.figure(importance_figure(found, ink()), alt, "your_importance")
+        stage.figure(importance_figure(found, page_ink()), alt, "your_importance")
         if len(held_out) < comparison.FEWEST_ROWS:
             st.caption(
                 f"Only {len(held_out)} rows are held out, so the order of these bars may be "
@@ -487,7 +485,7 @@ def understand(fitted: Fitted, live: bool) -> None:
         essay.write("**By layer.** " + explain.RELEVANCE_MEANS)
         for one in relevances:
             alt = f"Layer {one.layer}: one over the lengthscale along each of its inputs, as bars."
-            stage.figure(relevance_figure(one, ink()), alt, f"your_relevance_{one.layer}")
+            stage.figure(relevance_figure(one, page_ink()), alt, f"your_relevance_{one.layer}")
     by_name = {group.name: group for group in groups}
     _responses(fitted, record, by_name, [one.name for one in found])
     if len(groups) > 1:
@@ -527,7 +525,9 @@ def _responses(fitted: Fitted, record: Archive, groups: dict, order: list[str]) 
             st.columns(3, gap="medium"), shown[start : start + 3], strict=False
         ):
             with column:
-                figure = response_figure(answers[name], data.output_names[0], data.classes, ink())
+                figure = response_figure(
+                    answers[name], data.output_names[0], data.classes, page_ink()
+                )
                 y = visible(data.output_names[0])
                 alt = f"How the prediction of {y} changes as {visible(name)} goes over its range."
                 stage.figure(figure, alt, f"your_response_{name}")
@@ -574,7 +574,7 @@ def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> Non
     what = f"probability of {name}" if data.classes else f"mean of {name}"
     if shade == "doubt":
         what = f"deviation of {name}"
-    figure = two_inputs_figure(found, what, shade == "doubt", ink())
+    figure = two_inputs_figure(found, what, shade == "doubt", page_ink())
     alt = f"A map of the {visible(what)}, over {visible(x)} across and {visible(y)} up."
     stage.figure(figure, alt, "your_map")
 
@@ -716,7 +716,7 @@ def predict_values(record: Archive, outcome: Outcome) -> None:
         p = np.array([said[f"{target} = {c}"] for c in recipe.classes])
         st.markdown(f"**{safe(target)}: {safe(said[f'{target} predicted'])}**, with {p.max():.1%}.")
         alt = f"The probability of each class of {visible(target)} for this row, as bars."
-        stage.figure(probability_figure(recipe.classes, p, ink()), alt, "your_one")
+        stage.figure(probability_figure(recipe.classes, p, page_ink()), alt, "your_one")
         return
     own = {name.removeprefix(f"{target} "): float(v) for name, v in said.items()}
     middle = own["mean"] if np.isfinite(own["mean"]) else own["50%"]
@@ -728,7 +728,7 @@ def predict_values(record: Archive, outcome: Outcome) -> None:
         f"{visible(target)} for this row: mean {_number(middle)}, and the middle 50, 90 and 95 % "
         "of what may be observed."
     )
-    stage.figure(interval_figure(own, target, ink()), alt, "your_one")
+    stage.figure(interval_figure(own, target, page_ink()), alt, "your_one")
 
 
 def _number(value: float) -> str:

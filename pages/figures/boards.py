@@ -29,7 +29,7 @@ from pages.figures.mixture import (
     split_words,
     variance_figure,
 )
-from pages.figures.palette import Ink, ink_for
+from pages.figures.palette import DARK, LIGHT, Ink
 from pages.figures.plane import (
     map_figure,
     plane_data_figure,
@@ -117,7 +117,7 @@ def opening(
     run: Run, moment: Any, dark: bool, bands: bool, noise: bool, star: tuple[float, ...]
 ) -> Elements:
     """Both models' predictions in a moment of a film, and nothing else of the playground."""
-    look = Look(ink_for("dark" if dark else "light"), bands, noise, star)
+    look = Look(DARK if dark else LIGHT, bands, noise, star)
     painted = _kinds(moment)(run, moment, look)
     pictures = {name: painted[name] for name in ("deep", "rival")}
     if isinstance(moment, View2D) and len(moment.classes) == 2 and noise:  # there before Plotly is

@@ -27,11 +27,6 @@ LIGHT = Ink(text="#1B2733", grid="#E3E8ED", data="#3A444E", paper="#FFFFFF")
 DARK = Ink(text="#E4EAF0", grid="#2A3540", data="#C3CCD5", paper="#11161C")
 
 
-def ink_for(theme: str | None) -> Ink:
-    """The ink of a page in the theme that its browser has chosen."""
-    return DARK if theme == "dark" else LIGHT
-
-
 def tint(colour: str, opacity: float) -> str:
     """A palette colour with an opacity, in the form that Plotly reads."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))

@@ -205,7 +205,7 @@ def bound_figure(
     ):
         if not len(fit) or (name == "single layer" and L == 1):
             continue
-        step, parts = _thinned(np.column_stack([fit - kl.sum(1), kl]), steps)
+        step, parts = thinned(np.column_stack([fit - kl.sum(1), kl]), steps)
         shown.append(parts[:, 0])
         highest = max(highest, float(parts[:, 1:].max()))
         traces.append(
@@ -281,7 +281,7 @@ def legend(ink: Ink, bands: bool, view: View1D | None = None) -> str:
     return legend_row(keys, ink)
 
 
-def _thinned(record: np.ndarray, steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def thinned(record: np.ndarray, steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Means of a record (T, K) over at most MOST_POINTS stretches, even in log step.
 
     With `steps` of its own it is a film's, which has few.

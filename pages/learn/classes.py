@@ -6,39 +6,25 @@ import streamlit as st
 
 from datasets.starts import film
 from pages.figures.boards import Look
-from pages.figures.lessons_b import with_cut, with_nearest
-from pages.figures.palette import ink_for
+from pages.figures.lesson_live import with_cut, with_nearest
 from pages.ui.choices import Choices
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Part,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    show,
-    take_hands,
-    watched,
-)
+from pages.ui.lessons import lesson
+from pages.ui.theme import page_ink
 
 NUMBER = 9
-WANTED = Hand("want_banana", False, (False, True))
+WANTED = lesson.Hand("want_banana", False, (False, True))
 
-take_hands(NUMBER, (WANTED,))
-if "banana" in (watched(NUMBER) or ()):
+lesson.take_hands(NUMBER, (WANTED,))
+if "banana" in (lesson.watched(NUMBER) or ()):
     st.session_state[WANTED.key] = True
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 LOOK = Look(ink)
 MAPS = ("deep", "rival", "legend", "layer_0", "layer_1", "bound_words")
 
 
-def plane(name: str, data: str, says: str) -> Live:
+def plane(name: str, data: str, says: str) -> lesson.Live:
     """Both models' maps on a set of two inputs, and what the first layer does to the plane."""
-    return Live(
+    return lesson.Live(
         name=name,
         choices=Choices(data=data),
         paint=partial(with_cut, look=LOOK, names=MAPS),
@@ -55,12 +41,12 @@ def plane(name: str, data: str, says: str) -> Live:
 
 
 def ask() -> None:
-    st.toggle("Train on the bananas", **hand(WANTED))
+    st.toggle("Train on the bananas", **lesson.hand(WANTED))
 
 
-def banana() -> tuple[Part, ...]:
+def banana() -> tuple[lesson.Part, ...]:
     """A run that starts only for those who want it."""
-    asked = Picture(
+    asked = lesson.Picture(
         ask,
         "4,770 of 5,300 rows, in minibatches of 500. The run starts when you ask for it.",
         (WANTED,),
@@ -71,7 +57,7 @@ def banana() -> tuple[Part, ...]:
     return asked, live
 
 
-DIGITS = Live(
+DIGITS = lesson.Live(
     name="digits",
     choices=Choices(data="digits", width=2, at=1000),
     paint=partial(with_nearest, look=LOOK, names=("deep", "rival")),
@@ -88,13 +74,13 @@ DIGITS = Live(
 )
 
 
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=NUMBER,
     title="Classes",
     summary="A smooth function, a link, and a hidden layer that pulls classes apart.",
     minutes=20,
     parts=(
-        Words(
+        lesson.Words(
             "How does a model of smooth functions say *cat* or *dog*? It learns a function $f$ as "
             "before, any number large or small, and a [likelihood](glossary#likelihood) turns it "
             "into probabilities. Far above zero: surely the second class. Far below: surely the "
@@ -108,58 +94,58 @@ LESSON = Lesson(
             "Above: the probability of the second arm over the plane. Below: a grid of inputs and "
             "the data as they enter the first layer, and as they leave it.",
         ),
-        Try(
+        lesson.Try(
             "Let it train to step 300, and read the line below the grid.",
             "No straight cut parts the arms as they come: the best by least squares leaves about "
             "three points in ten on the wrong side. After the first layer, one straight cut parts "
             "**all** of them. The layer has unrolled the spiral, and the second has an easy job.",
         ),
-        Try(
+        lesson.Try(
             "Go on to step 1,000 and compare the two maps.",
             "The deep model has every point right. The single layer, with its 25 inducing points "
             "and one lengthscale for each input, is wrong on about one point in four.",
         ),
-        Words(
+        lesson.Words(
             "## From a number to a probability\n\n"
             "With two classes, one function is enough. The Bernoulli likelihood sends it through "
             "the normal distribution function Φ. The average over what is uncertain about $f$ is "
             "known in closed form, path by path:"
         ),
-        Equation(
+        lesson.Equation(
             r"p(y = 1 \mid f) = \Phi(f), \qquad p(y_* = 1) = \frac1S \sum_{s=1}^{S} "
             r"\Phi\!\left(\frac{\mu_s}{\sqrt{1 + \sigma_s^2}}\right)",
             "The more uncertain $f$ is, the nearer the probability is to one half: not knowing is "
             "not the same as knowing that it is even, but to a bet it is.",
         ),
-        Words(
+        lesson.Words(
             "With $C$ classes there are $C$ functions, and the largest wins. The robust-max "
             "likelihood says so with a grain of doubt, so that a mislabelled row cannot break "
             "anything:"
         ),
-        Equation(
+        lesson.Equation(
             r"p(y = c \mid f) = \begin{cases} 1 - \epsilon & \text{if } c = \arg\max_k f_k \\ "
             r"\epsilon / (C - 1) & \text{otherwise} \end{cases} \qquad \epsilon = 10^{-3}",
             "This is what the paper uses for handwritten digits.",
         ),
-        Words(
+        lesson.Words(
             "Every kind of answer has its likelihood. A softmax turns the $C$ functions into "
             "probabilities without a winner; counts take the Poisson, whose rate is $e^f$; and "
             "measurements with outliers take Student-t noise, which forgives a row that is far "
             "off. The layers below never notice which one it is."
         ),
-        Words(
+        lesson.Words(
             "## Where depth has nothing to add\n\n"
             "The banana data are two clouds that overlap. Which model is better here?"
         ),
         *banana(),
-        Try(
+        lesson.Try(
             "Train on the bananas to step 300, and compare the maps.",
             "Both models find the same border, with an accuracy of about 90 % each. The first "
             "layer still works: before it, a straight cut does little better than a coin, after "
             "it, it is right on more than 80 %. But a single layer can draw this border by itself, "
             "and where the clouds overlap no model can know.",
         ),
-        Words(
+        lesson.Words(
             "## Many inputs: digits\n\n"
             "These digits are drawn by a program, each with another slant, stretch, bend and pen, "
             "on 10 × 10 pixels. A hundred inputs have no plane to look at. Their first two "
@@ -168,14 +154,14 @@ LESSON = Lesson(
             "for each digit, and the second layer sees nothing else. Which two will it choose?"
         ),
         DIGITS,
-        Try(
+        lesson.Try(
             "Let it train to step 300, and compare the two clouds of digits.",
             "By their pixels, the kinds lie on top of each other: four digits in ten are nearest "
             "to the centre of their own kind. After the layer, about seven in ten are. Pixels "
             "spread most by how far a digit leans, which says nothing about what it is. The layer "
             "has learned to spread what does, because the bound pays for it.",
         ),
-        Try(
+        lesson.Try(
             "Go on to step 1,000, and look at the two tables.",
             "Eight in ten are nearest to their own kind now, and the deep model has more than four "
             "digits in five right, by two numbers each. The single layer, which sees all 100 "
@@ -183,7 +169,7 @@ LESSON = Lesson(
             "does; to squeeze a hundred inputs through two is a price that you need not pay: the "
             "playground starts with a width of 30.",
         ),
-        Question(
+        lesson.Question(
             "Far from all data, what should a good classifier say?",
             (
                 (
@@ -205,7 +191,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "After the first layer, the spiral's arms can be parted by a straight cut. Why did the "
             "layer learn that? Nobody told it to.",
             (
@@ -229,7 +215,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "Two models are right on 90 % of the rows each. Are they equally good?",
             (
                 (
@@ -249,4 +235,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON)
+lesson.show(LESSON)

@@ -11,28 +11,12 @@ from datasets.catalogue import entry
 from datasets.printed import PRINTED
 from datasets.starts import film
 from pages.figures.boards import Look
-from pages.figures.lessons_b import (
-    MODELS,
-    against_one_layer,
-    depth_figure,
-    summary,
-    with_layers,
-)
-from pages.figures.palette import ink_for
+from pages.figures.depth_table import MODELS, against_one_layer, depth_figure, summary
+from pages.figures.lesson_live import with_layers
 from pages.ui.choices import Choices
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    show,
-)
+from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 # What `python -m benchmarks.paper --json` wrote: a row a set, model and split.
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "paper.json"
@@ -40,7 +24,7 @@ UNKNOWN = "–"
 HARM = 0.05
 """Nats a row: less is no loss to speak of."""
 
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 
 
 @st.cache_data(show_spinner=False)
@@ -56,7 +40,7 @@ def sets() -> tuple[str, ...]:
     return tuple(name for name in names if len(summary(rows, name, "rmse")) > 1)
 
 
-SET = Hand("depth_set", *((sets()[0], sets()) if sets() else ("", ("",))))
+SET = lesson.Hand("depth_set", *((sets()[0], sets()) if sets() else ("", ("",))))
 
 
 def pictures() -> None:
@@ -66,7 +50,7 @@ def pictures() -> None:
         st.markdown("*No measurement is here: `python -m benchmarks.paper` makes it.*")
         return
     name = st.segmented_control(
-        "Data set", sets(), **hand(SET, "default"), required=True, width="content"
+        "Data set", sets(), **lesson.hand(SET, "default"), required=True, width="content"
     )
     if name == "boston":
         st.warning(entry("boston").warning, icon=":material/warning:")
@@ -168,13 +152,13 @@ def recipe() -> str:
     return " or ".join(f"{n:,}" for n in steps) or "no"
 
 
-def few_splits() -> Question:
+def few_splits() -> lesson.Question:
     """Whether the splits that were measured on kin8nm tell one layer from two."""
     scores = [r for r in measured() if (r["set"], r["model"]) == ("kin8nm", "dgp2")]
     gain, n = mean_gains("kin8nm").get("dgp2", (0.0, 0))
     spread = np.ptp([row["loglik"] for row in scores]) if scores else 0.0
     sizes = f"{gain:.1f} nats between the models, {spread:.2f} between the splits."
-    return Question(
+    return lesson.Question(
         f"Ours has {n} splits on kin8nm, the paper 20. Is our difference between one and two "
         "layers worth anything?",
         (
@@ -203,18 +187,18 @@ HOSTS = (
     (("bound_words", 0, ""),),
     (("layers_words", 0, ""),),
 )
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=8,
     title="Does depth help?",
     summary="Sometimes much, sometimes not at all. The second is good news too.",
     minutes=20,
     parts=(
-        Words(
+        lesson.Words(
             "A deep GP can do all that a single layer can, and more. That is no promise that it "
             "predicts better. Watch two cases first, and then read what was measured. These data "
             "are nearly a straight line:"
         ),
-        Live(
+        lesson.Live(
             name="line",
             choices=Choices(data="nearly_linear"),
             paint=partial(with_layers, look=Look(ink), names=LAYERS),
@@ -226,13 +210,13 @@ LESSON = Lesson(
             offers={"layers": (1, 2, 3)},
             film=tuple(film("nearly_linear")),
         ),
-        Try(
+        lesson.Try(
             "Set the depth to 3 and let it train to step 2,000. Compare the two bounds.",
             "They end within three nats of each other, and so do the pictures. Both inner layers "
             "have switched off: each departs from its mean function by less than one per cent.",
         ),
-        Words("And here is a jump, where a single layer has one lengthscale too few:"),
-        Live(
+        lesson.Words("And here is a jump, where a single layer has one lengthscale too few:"),
+        lesson.Live(
             name="jump",
             choices=Choices(),
             paint=partial(with_layers, look=Look(ink), names=LAYERS),
@@ -241,12 +225,12 @@ LESSON = Lesson(
             says="The same two models on the step.",
             film=tuple(film("step")),
         ),
-        Try(
+        lesson.Try(
             "Let it train to step 1,000, and compare the bounds again.",
             "The deep model is ahead by more than 50 nats. Its first layer is on: it stretches the "
             "axis around the jump, so that the second one sees a gentle slope.",
         ),
-        Words(
+        lesson.Words(
             "## What was measured\n\n"
             "Two toys show what may happen, not what does. Only rows that no model has seen can "
             "tell, and only the same rows for everybody. The authors split each data set twenty "
@@ -254,20 +238,20 @@ LESSON = Lesson(
             "the same thing: the [log-likelihood](glossary#log-likelihood) of the held-out rows "
             "under the [mixture](glossary#mixture)."
         ),
-        Equation(
+        lesson.Equation(
             r"\log p(y_*) = \log \frac{1}{S} \sum_{s=1}^{S} \mathcal{N}\big(y_* \mid "
             r"\mu_s(x_*),\; \sigma_s^2(x_*) + \sigma^2\big)",
             "The score of one held-out row, in the data's own units; 100 paths. A table prints the "
             "mean over rows and splits.",
         ),
-        Picture(
+        lesson.Picture(
             pictures,
             "Each dot is one split that we measured; the bar is their mean. More is better. A "
             "diamond is the number in the paper, where we have it at hand. Our deep models were "
             f"trained for {recipe()} steps with 100 inducing points.",
             (SET,),
         ),
-        Words(
+        lesson.Words(
             "**kin8nm** is a robot arm with eight joints. Each joint turns everything beyond it, "
             f"so the truth is a composition, and layers pay. {ours('kin8nm')} That is much: over "
             "the 820 held-out rows, a tenth of a nat a row is a factor of $e^{82}$ in how likely "
@@ -275,8 +259,8 @@ LESSON = Lesson(
             "**energy** asks how much heat a building needs, by eight numbers about its shape. "
             f"{ours('energy')} {whether('energy')}"
         ),
-        Words("## The table"),
-        Picture(
+        lesson.Words("## The table"),
+        lesson.Picture(
             show_table,
             "Ours beside the paper's. In brackets: the standard error of the mean over splits. A "
             "dash stands for a number that we do not have at hand, not for one that does not "
@@ -284,7 +268,7 @@ LESSON = Lesson(
             "so it must agree to every printed digit.",
             on_paper=table,
         ),
-        Words(
+        lesson.Words(
             "## Where it does not help, and why that is good news\n\n"
             "The authors name three sets on which depth makes no difference.\n\n"
             "**boston** is small: 455 rows to train on (and one of its columns is a discredited "
@@ -302,7 +286,7 @@ LESSON = Lesson(
             "you saw on the line. Five layers then are one. So you may try depth without fear, "
             "and read off the layers whether it was used."
         ),
-        Question(
+        lesson.Question(
             "On your data, three layers score the same as one. What do you conclude?",
             (
                 (
@@ -324,7 +308,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "Why compare held-out log-likelihoods rather than bounds?",
             (
                 (
@@ -349,4 +333,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON)
+lesson.show(LESSON)

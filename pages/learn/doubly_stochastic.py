@@ -10,40 +10,31 @@ from datasets.starts import film
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.randomness import BATCHES, SAMPLES, noise_view, row_alone
 from pages.figures.boards import Look
-from pages.figures.lessons_b import chosen, estimates_figure
-from pages.figures.palette import ink_for
+from pages.figures.by_hand import estimates_figure
+from pages.figures.lesson_live import chosen
 from pages.figures.randomness import alone_figure, bound_spread_figure
 from pages.ui import session
 from pages.ui.choices import Choices
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    locked,
-    show,
-)
+from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 NUMBER = 6
 ROWS = 100  # of the step data; a minibatch of as many is all of them
 PEOPLE = 8  # who average estimates of the bound, each their own
 ROUNDING = 1e-15  # below it, the digits of a difference mean nothing
-S = Hand("spread_samples", SAMPLES[0], SAMPLES)
-B = Hand("spread_rows", BATCHES[0], (*BATCHES[:2], ROWS))
-ROW = Hand("alone_row", ROWS // 2, range(ROWS))
+S = lesson.Hand("spread_samples", SAMPLES[0], SAMPLES)
+B = lesson.Hand("spread_rows", BATCHES[0], (*BATCHES[:2], ROWS))
+ROW = lesson.Hand("alone_row", ROWS // 2, range(ROWS))
 
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 
 
 def measured(name: str, label: str, waiting: str, measure: Callable[[Run, Snapshot], Any]):
     """What was measured of this run when the button was last pressed; None before that."""
-    pressed = st.button(label, key=f"measure_{name}", icon=":material/science:", disabled=locked())
+    pressed = st.button(
+        label, key=f"measure_{name}", icon=":material/science:", disabled=lesson.locked()
+    )
     run_id = st.session_state.lesson_runs[NUMBER, "noise"]
     run = session.workshop().watch(run_id)
     if pressed and run.latest is None:
@@ -67,8 +58,8 @@ def spread() -> None:
         st.markdown("*Nothing measured yet: let the run train for a moment, then press.*")
         return
     left, right = st.columns(2, gap="medium")
-    left.select_slider("Samples a row, S", S.offered, **hand(S))
-    right.select_slider("Rows in a minibatch, B", B.offered, **hand(B))
+    left.select_slider("Samples a row, S", S.offered, **lesson.hand(S))
+    right.select_slider("Rows in a minibatch, B", B.offered, **lesson.hand(B))
     samples, rows = st.session_state[S.key], st.session_state[B.key]
     with left:
         figure = bound_spread_figure(seen, samples, rows, ink)
@@ -88,7 +79,7 @@ def spread() -> None:
 
 def alone() -> None:
     """One row, asked by itself and among all others."""
-    row = st.slider("Row", 0, ROWS - 1, **hand(ROW))
+    row = st.slider("Row", 0, ROWS - 1, **lesson.hand(ROW))
     answer = measured(
         "alone",
         "Ask this row",
@@ -108,13 +99,13 @@ def alone() -> None:
 
 
 ELEMENTS = ("deep", "bound", "bound_words", "legend")
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=NUMBER,
     title="Doubly stochastic",
     summary="Two dice are thrown at every step. Neither is loaded.",
     minutes=20,
     parts=(
-        Words(
+        lesson.Words(
             "Training climbs the [bound](glossary#bound). Its larger part, the "
             "[fit](glossary#fit), asks of every row: averaged over all that the layers might do, "
             "how likely is what we saw? That is a sum over $N$ rows, and inside it an average over "
@@ -124,7 +115,7 @@ LESSON = Lesson(
             "path through the layers. The step follows what these few say. Below, a model is "
             "trained that way; its bound trembles, since each step sees only an estimate of it."
         ),
-        Live(
+        lesson.Live(
             name="noise",
             choices=Choices(batch=ROWS),
             paint=partial(chosen, look=Look(ink), names=ELEMENTS),
@@ -139,15 +130,15 @@ LESSON = Lesson(
             offers={"batch": (10, 32, ROWS), "samples": (1, 10)},
             film=tuple(film("step")),
         ),
-        Try(
+        lesson.Try(
             "Let it reach step 1,000. Then set **Minibatch** to 10 of the 100 rows, and let it run "
             "to step 1,000 again.",
             "The curve of the bound becomes many times rougher: ten rows stand for a hundred, so "
             "each estimate is off by tens of nats. Yet the model climbs, because the errors point "
             "in no direction on average.",
         ),
-        Words("## The first die: a path through the layers"),
-        Equation(
+        lesson.Words("## The first die: a path through the layers"),
+        lesson.Equation(
             r"\hat f_i^{\,l} = \mu^l(\hat f_i^{\,l-1}) + \varepsilon_i^l \odot "
             r"\sqrt{\Sigma^l(\hat f_i^{\,l-1}, \hat f_i^{\,l-1})}, \qquad "
             r"\varepsilon_i^l \sim \mathcal{N}(0, I), \quad \hat f_i^{\,0} = x_i",
@@ -156,8 +147,8 @@ LESSON = Lesson(
             "passes through the path.",
             "15",
         ),
-        Words("## The second die: which rows"),
-        Equation(
+        lesson.Words("## The second die: which rows"),
+        lesson.Equation(
             r"\mathcal{L} \approx \frac{N}{B} \sum_{i \in \text{batch}} \frac{1}{S} \sum_{s=1}^{S} "
             r"\mathbb{E}\big[\log p(y_i \mid f_i^L)\big]_{\text{path } s} \;-\; \sum_{l=1}^{L} "
             r"\mathrm{KL}\big[q(U^l) \,\|\, p(U^l)\big]",
@@ -165,27 +156,27 @@ LESSON = Lesson(
             "is needed: there the average over $f^L$ is known in closed form, or a small integral. "
             "The bound itself, which this estimates, is the paper's equation 17.",
         ),
-        Words(
+        lesson.Words(
             "## Unbiased, and how noisy\n\n"
             "*Unbiased* means: averaged over all throws of both dice, the estimate is exactly the "
             "bound. One estimate may be far off; the mean of many is not. You need not believe it. "
             "Measure it, with the parameters held as they are now."
         ),
-        Picture(
+        lesson.Picture(
             spread,
             "First: 400 estimates each, with ε redrawn, the rows redrawn, or both; the dashed line "
             "is the bound from all rows and 60 samples a row. Second: eight people average their "
             "own estimates, and come together at the bound.",
             (S, B),
         ),
-        Try(
+        lesson.Try(
             "Measure. With B = 8, slide S from 1 to 20. Then set S back to 1 and slide B to all "
             "100 rows.",
             "More samples hardly narrow the cloud in which both are redrawn: the rows make nearly "
             "all of its width. More rows do narrow it, and with all rows only the small trembling "
             "of ε is left. If there is time for twenty times the work, spend it on rows.",
         ),
-        Words(
+        lesson.Words(
             "## Why one sample a row is enough\n\n"
             "A GP ties all its values together, so one would expect to need a *joint* draw of all "
             "rows, with a covariance of $N \\times N$. Here is the remark that saves us. Given "
@@ -194,24 +185,24 @@ LESSON = Lesson(
             "row $i$. So the [marginal](glossary#marginal) of $f_i^L$, all that the fit asks for, "
             "depends on $x_i$ and on no other row."
         ),
-        Equation(
+        lesson.Equation(
             r"q(f_i^L) = \int \prod_{l=1}^{L} q\big(f_i^l \mid m^l, S^l;\; f_i^{l-1}, Z^{l-1}\big) "
             r"\; df_i^1 \cdots df_i^{L-1}",
             "Only row $i$ appears. Each row throws its own ε, and a hundred rows with one path "
             "each are a hundred independent throws: their errors average out over the rows.",
         ),
-        Picture(
+        lesson.Picture(
             alone,
             "Circles: eight sampled marginals of one row in each layer, with no other row there. "
             "Crosses: the same row with the same ε, among all rows.",
             (ROW,),
         ),
-        Try(
+        lesson.Try(
             "Ask any row. Then take another one, and ask again.",
             "Every cross lies in its circle. The largest difference is below 0.000001 deviations, "
             "whichever row you take: the other rows might as well not be there.",
         ),
-        Question(
+        lesson.Question(
             "The minibatch has 10 of 1,000 rows. Somebody forgets the factor $N/B$. What happens?",
             (
                 (
@@ -234,7 +225,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "Why may every row use its own ε, drawn apart from those of its neighbours?",
             (
                 (
@@ -257,7 +248,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "With all rows in each step and S = 1, is training still stochastic?",
             (
                 (
@@ -277,4 +268,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON)
+lesson.show(LESSON)

@@ -9,28 +9,14 @@ import streamlit as st
 from datasets.starts import film
 from dgp_core.live.poor_starts import random_inducing, unscaled
 from pages.figures.boards import Look
-from pages.figures.lessons_b import chosen, with_layers
-from pages.figures.palette import ink_for
+from pages.figures.lesson_live import chosen, with_layers
 from pages.ui import session
 from pages.ui.choices import Choices
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Part,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    show,
-    take_hands,
-    watched,
-)
+from pages.ui.lessons import lesson
+from pages.ui.theme import page_ink
 
 NUMBER = 10
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 LOOK = Look(ink)
 ELEMENTS = ("deep", "bound", "bound_words")
 THOUSANDS = 1000.0  # millimetres where there were metres
@@ -120,10 +106,10 @@ AILMENTS = {
 }
 
 
-AILMENT = Hand("ailment", None, tuple(AILMENTS))
+AILMENT = lesson.Hand("ailment", None, tuple(AILMENTS))
 
-take_hands(NUMBER, (AILMENT,))
-if (teachers := watched(NUMBER)) is not None:
+lesson.take_hands(NUMBER, (AILMENT,))
+if (teachers := lesson.watched(NUMBER)) is not None:
     st.session_state.ailment = next((key for key in AILMENTS if f"ill_{key}" in teachers), None)
 
 
@@ -152,11 +138,11 @@ def ward() -> None:
         list(AILMENTS),
         format_func=lambda key: AILMENTS[key].title,
         width="content",
-        **hand(AILMENT, "default"),
+        **lesson.hand(AILMENT, "default"),
     )
 
 
-def twins() -> tuple[Part, ...]:
+def twins() -> tuple[lesson.Part, ...]:
     """The chosen ailment: the ill run, the healthy one, and what to look for."""
     key = st.session_state.get("ailment")
     if key is None:
@@ -170,7 +156,7 @@ def twins() -> tuple[Part, ...]:
     )
     paint = partial(with_layers, look=LOOK, names=ELEMENTS)
     filmed = ailment.well.shape == Choices().shape
-    ill = Live(
+    ill = lesson.Live(
         name=f"ill_{key}",
         choices=ailment.ill,
         paint=paint,
@@ -180,7 +166,7 @@ def twins() -> tuple[Part, ...]:
         "observed. Second: the deep model's bound, and dashed that of a single layer.",
         begin=partial(begin, start=ailment.start),
     )
-    well = Live(
+    well = lesson.Live(
         name=f"well_{key}",
         choices=ailment.well,
         paint=paint,
@@ -190,36 +176,36 @@ def twins() -> tuple[Part, ...]:
         film=tuple(film("step")) if filmed else (),
     )
     return (
-        Try(ailment.do, ailment.then),
-        Words(f"### Ill: {ailment.title}"),
+        lesson.Try(ailment.do, ailment.then),
+        lesson.Words(f"### Ill: {ailment.title}"),
         ill,
-        Words("### Its healthy twin"),
+        lesson.Words("### Its healthy twin"),
         well,
-        Words(f"**The cure.** {ailment.cure}"),
+        lesson.Words(f"**The cure.** {ailment.cure}"),
     )
 
 
-def on_paper() -> tuple[Part, ...]:
+def on_paper() -> tuple[lesson.Part, ...]:
     """Every ailment, one after another."""
     return tuple(
         part
         for ailment in AILMENTS.values()
         for part in (
-            Words(f"### {ailment.title}"),
-            Try(ailment.do, ailment.then),
-            Words(f"**The cure.** {ailment.cure}"),
+            lesson.Words(f"### {ailment.title}"),
+            lesson.Try(ailment.do, ailment.then),
+            lesson.Words(f"**The cure.** {ailment.cure}"),
         )
     )
 
 
-BEFORE: tuple[Part, ...] = (
-    Words(
+BEFORE: tuple[lesson.Part, ...] = (
+    lesson.Words(
         "You have your own data, and an afternoon. This lesson is about the few choices that "
         "matter, in the order in which you will meet them, and about the ways in which a deep "
         "GP goes wrong. Each of these can be switched on below, so that you know its face when "
         "you see it."
     ),
-    Live(
+    lesson.Live(
         name="sizes",
         choices=Choices(),
         paint=partial(chosen, look=LOOK, names=ELEMENTS),
@@ -233,23 +219,23 @@ BEFORE: tuple[Part, ...] = (
         offers={"inducing": (5, 10, 25, 50), "layers": (1, 2, 3), "rate": (0.005, 0.01, 0.05)},
         film=tuple(film("step")),
     ),
-    Words(
+    lesson.Words(
         "## How many inducing points?\n\n"
         "As many as the function has features, and then some. In one dimension 10 to 25 are "
         "plenty; for tables of some ten columns, start at 100. The price grows with the square:"
     ),
-    Equation(
+    lesson.Equation(
         r"\text{cost of a step} = O\big(B\, M^2\, (D^1 + D^2 + \cdots + D^L)\big)",
         "B rows in the minibatch, M inducing points, $D^l$ outputs of layer $l$. Twice as many "
         "inducing points cost four times as much; another layer costs once more of the same.",
     ),
-    Try(
+    lesson.Try(
         "Compare 5 inducing points with 25, each at step 1,000.",
         "With 5 the deep model's bound ends lower, but it still finds the jump: two layers use "
         "a few points well. Double M until the bound, or better the held-out score, gains less "
         "than you care about. Then stop.",
     ),
-    Words(
+    lesson.Words(
         "## How deep?\n\n"
         "Fit one layer first. It is fast, its bound is tight, and it is the score to beat. "
         "Then two. Two layers bring most of what depth can bring; go to three where two were "
@@ -262,15 +248,15 @@ BEFORE: tuple[Part, ...] = (
         "And look at held-out rows; not to stop early, since the bound does not overfit as a "
         "training error does, but because it is the only score that counts."
     ),
-    Words(
+    lesson.Words(
         "## What goes wrong\n\n"
         "Five ailments. Each comes with a healthy twin: same data, same seed, nothing else "
         "changed. Look at both before you read on."
     ),
-    Picture(ward, "Choose one; its two runs start below.", (AILMENT,)),
+    lesson.Picture(ward, "Choose one; its two runs start below.", (AILMENT,)),
 )
-AFTER: tuple[Part, ...] = (
-    Words(
+AFTER: tuple[lesson.Part, ...] = (
+    lesson.Words(
         "## A check-list\n\n"
         "1. Scale inputs and outputs by the training rows.\n"
         "2. Fit least squares and one layer first: know what there is to beat.\n"
@@ -284,7 +270,7 @@ AFTER: tuple[Part, ...] = (
         "7. Ask what it has learned: relevance says which inputs matter, response curves how, "
         "and quantile bands how sure it is."
     ),
-    Question(
+    lesson.Question(
         "The bound has been flat for 2,000 steps. The noise variance, in standard units, is "
         "1.0. What has happened?",
         (
@@ -308,7 +294,7 @@ AFTER: tuple[Part, ...] = (
             ),
         ),
     ),
-    Question(
+    lesson.Question(
         "Your table has 11 columns in units from 0.001 to 10,000. Must you do anything?",
         (
             (
@@ -330,7 +316,7 @@ AFTER: tuple[Part, ...] = (
             ),
         ),
     ),
-    Question(
+    lesson.Question(
         "Doubling M from 100 to 200 raised the held-out log-likelihood by 0.001 a row. What next?",
         (
             (
@@ -348,7 +334,7 @@ AFTER: tuple[Part, ...] = (
         ),
     ),
 )
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=NUMBER,
     title="For practitioners",
     summary="How many inducing points, how deep, when to stop, and what goes wrong.",
@@ -357,4 +343,4 @@ LESSON = Lesson(
     on_paper=(*BEFORE, *on_paper(), *AFTER),
 )
 
-show(LESSON)
+lesson.show(LESSON)

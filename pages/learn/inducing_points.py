@@ -14,22 +14,12 @@ from dgp_core.live.views.by_hand import (
     place_inducing,
     sparse_by_hand,
 )
-from pages.figures.lessons_a import live, sparse_figure, tightening_figure
-from pages.figures.palette import ink_for
+from pages.figures.by_hand import sparse_figure, tightening_figure
+from pages.figures.lesson_live import live
 from pages.ui.choices import Choices
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    show,
-)
+from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 KERNEL = Settings(deviation=45.0, lengthscale=5.0, noise=23.0)  # near the largest evidence
 PLACEMENTS: dict[Placement, str] = {
@@ -37,10 +27,10 @@ PLACEMENTS: dict[Placement, str] = {
     "random": "At random",
     "crowded": "All on the left",
 }
-COUNT = Hand("sparse_m", 5, range(1, MOST_INDUCING + 1))
-PLACE = Hand("sparse_placement", "evenly", tuple(PLACEMENTS))
+COUNT = lesson.Hand("sparse_m", 5, range(1, MOST_INDUCING + 1))
+PLACE = lesson.Hand("sparse_placement", "evenly", tuple(PLACEMENTS))
 
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 
 
 def crash() -> tuple[np.ndarray, np.ndarray, tuple[str, str]]:
@@ -73,13 +63,13 @@ def by_hand() -> None:
         "Inducing points M",
         1,
         MOST_INDUCING,
-        **hand(COUNT),
+        **lesson.hand(COUNT),
         help="How many values u = f(Z) the model may remember.",
     )
     placement = right.segmented_control(
         "Where Z lies",
         list(PLACEMENTS),
-        **hand(PLACE, "default"),
+        **lesson.hand(PLACE, "default"),
         format_func=PLACEMENTS.__getitem__,
         required=True,
     )
@@ -101,13 +91,13 @@ def by_hand() -> None:
     )
 
 
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=2,
     title="Sparse: inducing points",
     summary="Remember a function by a few of its values, and know what that costs.",
     minutes=20,
     parts=(
-        Words(
+        lesson.Words(
             "An exact GP remembers every row it has seen. That is its strength and its price: "
             "$N$ rows cost $N^3$ operations. But look at a smooth curve. A few of its values tell "
             "you nearly all of it; you can fill in the rest by eye. A sparse GP does just that. It "
@@ -117,7 +107,7 @@ LESSON = Lesson(
             "acceleration, in g, over the milliseconds after impact. The dashed lines are the "
             "exact GP. The blue one remembers only the triangles."
         ),
-        Picture(
+        lesson.Picture(
             by_hand,
             "First: data, the exact GP's ± 2 deviations (dashed), the sparse GP's mean and ± 2 "
             "deviations (blue). Each triangle is an inducing input z with its bar, the mean of "
@@ -125,14 +115,14 @@ LESSON = Lesson(
             "lies far below is cut off.",
             (COUNT, PLACE),
         ),
-        Try(
+        lesson.Try(
             "With **Evenly**, slide M slowly from 5 to 20, and read the line below the pictures.",
             "At 5 the bound is more than 100 nats below the evidence, and the blue curve cuts "
             "corners. At 10 less than 3 nats are missing, at 20 less than 0.05, and the blue shade "
             "fills the dashed lines. 133 rows are remembered by 20 values, at no loss you could "
             "measure.",
         ),
-        Words(
+        lesson.Words(
             "## What q(u) is\n\n"
             "The model does not know the values u exactly. It holds a belief about them, a "
             "Gaussian [q(u)](glossary#q-u) with a mean $\\mathbf{m}$ and a covariance "
@@ -140,12 +130,12 @@ LESSON = Lesson(
             "are their marginals. Between the inducing inputs the prior does the work: *given* u, "
             "it knows how f goes on."
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} q(f, u) &= p(f \mid u)\; q(u) \\ "
             r"q(u) &= \mathcal{N}(u \mid \mathbf{m}, \mathbf{S}) \end{split}",
             "The approximation keeps the prior's conditional and replaces only the belief about u.",
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} \tilde\mu(x) &= m(x) + \alpha(x)^\top (\mathbf{m} - m(Z)), \\ "
             r"\tilde\Sigma(x, x') &= k(x, x') - \alpha(x)^\top "
             r"\big(k(Z, Z) - \mathbf{S}\big)\, \alpha(x'), \\ "
@@ -154,7 +144,7 @@ LESSON = Lesson(
             "plus what is still uncertain about u. Only an M × M matrix is inverted. (Here $m(x)$ "
             "is the mean function, and $\\mathbf{m}$ the mean of q(u).)",
         ),
-        Words(
+        lesson.Words(
             "## The bound\n\n"
             "How good is such a summary? We would like the "
             "[evidence](glossary#evidence), but it needs the big matrix. There is something "
@@ -168,25 +158,25 @@ LESSON = Lesson(
             "learns $v$ instead of $u = R v$. This is called whitening. Its prior is N(0, I), "
             "wherever Z goes, and the climb is less steep-sided."
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} \mathcal{L} &= \sum_{i=1}^N \mathbb{E}_{q(f_i)}"
             r"\big[\log p(y_i \mid f_i)\big] - \mathrm{KL}\big[q(u)\,\|\,p(u)\big] \\ "
             r"&\le\; \log p(y) \end{split}",
             "A sum over rows: this is what later allows minibatches. Lesson 5 takes it apart.",
         ),
-        Try(
+        lesson.Try(
             "Set M to 12 and go through the three placements of Z.",
             "Evenly, less than 1 nat is missing; at random, more than 10, since chance leaves "
             "holes. All on the left, more than 100 nats are missing: right of the last triangle "
             "the model is back at its prior, however many points it has elsewhere.",
         ),
-        Words(
+        lesson.Words(
             "## Let it learn\n\n"
             "Nobody wants to place Z by hand. In the model below, Z, q(u), the kernel and the "
             "noise all climb the bound together, by gradients. The triangles on the axis are its "
             "inducing inputs. You can also take one and drag it."
         ),
-        Live(
+        lesson.Live(
             name="drag",
             choices=Choices(data="motorcycle", layers=1, inducing=10),
             paint=partial(live, ink=ink),
@@ -200,14 +190,14 @@ LESSON = Lesson(
             "Numbers are in standard units, so they differ from those above.",
             controls=("inducing",),
         ),
-        Try(
+        lesson.Try(
             "Let it train to about step 500 and press **Pause**. Drag one of the triangles near "
             "the steep fall, at 15 to 20 ms, to the far right. Then press **Play**.",
             "The bound falls at once by more than 100 nats, although nothing else has changed: the "
             "values u that were learned for one place now stand at another. Within 200 steps "
             "most of the fall is won back.",
         ),
-        Question(
+        lesson.Question(
             "Why can a bound with 30 inducing points still be far below the evidence?",
             (
                 (
@@ -230,7 +220,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "You halve the lengthscale of the data: everything varies twice as fast. How many "
             "inducing points do you need now?",
             (
@@ -253,7 +243,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "What happens to q(u) at an inducing point where there are no data at all?",
             (
                 (
@@ -279,4 +269,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON)
+lesson.show(LESSON)

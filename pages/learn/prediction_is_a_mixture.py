@@ -8,32 +8,21 @@ import streamlit as st
 
 from datasets.starts import film
 from pages.figures.boards import Look
-from pages.figures.lessons_b import bent_figure, bent_mixture, chosen, with_mixture
-from pages.figures.palette import ink_for
+from pages.figures.by_hand import bent_figure, bent_mixture
+from pages.figures.lesson_live import chosen, with_mixture
 from pages.ui.choices import Choices, write_points
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    show,
-    take_hands,
-)
+from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 NUMBER = 7
-MIDDLE = Hand("bent_middle", 0.0, [round(-1 + 0.1 * i, 1) for i in range(21)])
-DEVIATION = Hand("bent_deviation", 0.8, [round(0.1 * i, 1) for i in range(1, 11)])
-STEEPNESS = Hand("bent_steepness", 4.0, [round(0.2 * i, 1) for i in range(1, 41)])
-STAR = Hand("star_7", 0.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
+MIDDLE = lesson.Hand("bent_middle", 0.0, [round(-1 + 0.1 * i, 1) for i in range(21)])
+DEVIATION = lesson.Hand("bent_deviation", 0.8, [round(0.1 * i, 1) for i in range(1, 11)])
+STEEPNESS = lesson.Hand("bent_steepness", 4.0, [round(0.2 * i, 1) for i in range(1, 41)])
+STAR = lesson.Hand("star_7", 0.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
 
-ink = ink_for(st.context.theme.type)
-take_hands(NUMBER, (MIDDLE, DEVIATION, STEEPNESS, STAR))
+ink = page_ink()
+lesson.take_hands(NUMBER, (MIDDLE, DEVIATION, STEEPNESS, STAR))
 
 
 def gap() -> str:
@@ -46,9 +35,9 @@ def gap() -> str:
 def by_hand() -> None:
     """A Gaussian, bent."""
     left, middle, right = st.columns(3, gap="medium")
-    where = left.slider("Middle of the belief", -1.0, 1.0, step=0.1, **hand(MIDDLE))
-    deviation = middle.slider("How unsure it is", 0.1, 1.0, step=0.1, **hand(DEVIATION))
-    steepness = right.slider("Steepness of layer 2", 0.2, 8.0, step=0.2, **hand(STEEPNESS))
+    where = left.slider("Middle of the belief", -1.0, 1.0, step=0.1, **lesson.hand(MIDDLE))
+    deviation = middle.slider("How unsure it is", 0.1, 1.0, step=0.1, **lesson.hand(DEVIATION))
+    steepness = right.slider("Steepness of layer 2", 0.2, 8.0, step=0.2, **lesson.hand(STEEPNESS))
     figure = bent_figure(where, deviation, steepness, ink)
     alt = "A Gaussian belief about h, the layer that bends it, and the mixture that comes out."
     stage.figure(figure, alt, "bent_picture")
@@ -64,7 +53,7 @@ def by_hand() -> None:
 
 def at_a_place() -> None:
     """The mixture of the run above, where the slider says."""
-    st.slider("Place x*", -2.0, 2.0, step=0.05, **hand(STAR))
+    st.slider("Place x*", -2.0, 2.0, step=0.05, **lesson.hand(STAR))
     stage.words("gap/mixture_title", 20)
     stage.picture("gap/mixture", 236)
     stage.words("gap/mixture_words", 20)
@@ -79,13 +68,13 @@ def clicked(where: dict) -> None:
 
 
 look = Look(ink, star=(float(st.session_state.get(STAR.key, STAR.first)),))
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=NUMBER,
     title="Prediction is a mixture",
     summary="A deep GP's answer is many Gaussians, not one. Sometimes that matters a great deal.",
     minutes=20,
     parts=(
-        Words(
+        lesson.Words(
             "Ask one GP for a prediction, and it answers with a Gaussian: a mean and a deviation. "
             "Ask a deep GP, and the question has to pass through the layers. The first layer is "
             "not sure what it hands on. It believes in a *range* of values $h$. The second layer "
@@ -93,34 +82,34 @@ LESSON = Lesson(
             "[mixture](glossary#mixture).\n\n"
             "Bend a Gaussian by hand, and see what becomes of it."
         ),
-        Picture(
+        lesson.Picture(
             by_hand,
             "First: the belief about h (blue hill), the second layer (line), and 40 even sample "
             "paths on it. Second: the mixture that they make, and the Gaussian with its mean and "
             "deviation (dotted).",
             (MIDDLE, DEVIATION, STEEPNESS),
         ),
-        Try(
+        lesson.Try(
             "Lower the steepness to 0.4. Then raise it to 8. Then, at 8, lower **How unsure it "
             "is** to 0.1 and move the middle to 1.",
             "A gentle slope hands a Gaussian on as a Gaussian: the two curves agree. A cliff tears "
             "it in two, and the summary is highest where the mixture is nearly zero. A belief "
             "that is sure, and away from the cliff, comes out as one narrow hump again.",
         ),
-        Equation(
+        lesson.Equation(
             r"q(f_*^L) \approx \frac{1}{S} \sum_{s=1}^{S} "
             r"q\big(f_*^L \mid m^L, S^L;\; f_*^{(s)\,L-1}, Z^{L-1}\big)",
             "The prediction at a new input: S paths are drawn up to the last layer but one, and "
             "each ends in a Gaussian of its own.",
             "18",
         ),
-        Words(
+        lesson.Words(
             "## A trained model\n\n"
             "Here is a cliff that nobody saw: a hundred points on two plains, and between "
             "$x = -0.5$ and $x = 0.5$ nothing. Where does the ground rise? Three layers train on "
             "it. Each thin line is one function that the model thinks possible."
         ),
-        Live(
+        lesson.Live(
             name="gap",
             choices=Choices(data="drawn", points=gap(), layers=3),
             paint=partial(
@@ -131,13 +120,13 @@ LESSON = Lesson(
             says="Data, the density of new points as shade, functions drawn, the mean. The dotted "
             "line is x*: click in a picture to move it.",
         ),
-        Picture(
+        lesson.Picture(
             at_a_place,
             "At x*: 40 components (thin), their mixture (thick), the Gaussian summary (dotted), "
             "and the single layer's prediction (dashed).",
             (STAR,),
         ),
-        Try(
+        lesson.Try(
             "Let it train to step 1,000. Set x* to 1.5, in the middle of a plain. Then move it to "
             "0, in the gap.",
             "On the plain there is one hump, and the summary misplaces less than one per cent of "
@@ -146,20 +135,20 @@ LESSON = Lesson(
             "but they do not agree. The single layer is sure as well, of its one smooth slope; its "
             "deviation is less than half as large.",
         ),
-        Words(
+        lesson.Words(
             "## Where the variance comes from\n\n"
             "A mixture's variance has two parts, [within and between](glossary#variance-split) the "
             "paths, and throwing one of them away is a common bug. Let $\\mu_s$ and "
             "$\\sigma_s^2$ be the mean and the variance on path $s$. Then"
         ),
-        Equation(
+        lesson.Equation(
             r"\operatorname{Var}[y] = \underbrace{\frac1S \sum_s \sigma_s^2}_{\text{within a path}}"
             r" + \underbrace{\frac1S \sum_s (\mu_s - \bar\mu)^2}_{\text{between paths}} + "
             r"\underbrace{\sigma^2_{\text{noise}}}_{\text{of } y}",
             "The law of total variance. Whoever averages only the paths' variances loses the "
             "middle term, which in the gap is most of it.",
         ),
-        Equation(
+        lesson.Equation(
             r"\log p(y_*) = \log \frac1S \sum_{s=1}^{S} "
             r"\mathcal{N}\big(y_* \mid \mu_s, \sigma_s^2 + \sigma^2\big) \;\ge\; \frac1S "
             r"\sum_{s=1}^{S} \log \mathcal{N}\big(y_* \mid \mu_s, \sigma_s^2 + \sigma^2\big)",
@@ -167,13 +156,13 @@ LESSON = Lesson(
             "The second is what one gets by scoring path by path; it is never larger (Jensen's "
             "inequality), and punishes a model for every path that was wrong.",
         ),
-        Words(
+        lesson.Words(
             "## What a mixture can do, and what training finds\n\n"
             "A mixture *can* have two humps. That does not mean that training will find them. In "
             "the next data the road forks: right of zero, half of the points go up and half go "
             "down. The best prediction there has two humps at every x. What will the deep GP say?"
         ),
-        Live(
+        lesson.Live(
             name="fork",
             choices=Choices(data="two_branches"),
             paint=partial(chosen, look=Look(ink), names=("deep", "bound")),
@@ -183,7 +172,7 @@ LESSON = Lesson(
             "bounds.",
             film=tuple(film("two_branches")),
         ),
-        Try(
+        lesson.Try(
             "Guess first. Then let it train to step 3,000.",
             "One broad hump, everywhere: the shade covers both roads and the empty land between "
             "them. The likelihood's noise has swallowed the fork, on the left too, where there is "
@@ -191,13 +180,13 @@ LESSON = Lesson(
             "A path's randomness would have to be kept as large as the fork, and the noise is an "
             "easier explanation.",
         ),
-        Words(
+        lesson.Words(
             "So look before you trust: the mixture tells you what this *trained* model believes, "
             "not what the best deep GP would. On most inputs of most data, a summary by mean and "
             "deviation is fine. At cliffs, in gaps and at the edges it may not be, and the mixture "
             "costs nothing extra, since you have the paths already."
         ),
-        Question(
+        lesson.Question(
             "A mixture has two equal humps at −1 and 1, each of deviation 0.1. What is its mean, "
             "and how likely is a new point near it?",
             (
@@ -219,7 +208,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "On a path, the last layer's variance is tiny. Does it follow that the model is sure?",
             (
                 (
@@ -236,7 +225,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "You score held-out rows by averaging the log densities of 100 paths. Your score is …",
             (
                 (
@@ -262,4 +251,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON, clicked)
+lesson.show(LESSON, clicked)

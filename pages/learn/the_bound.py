@@ -6,35 +6,25 @@ import streamlit as st
 
 from datasets.starts import film
 from dgp_core.live.views.by_hand import bound_by_hand
-from pages.figures.lessons_a import belief_figure, live, sum_figure
-from pages.figures.palette import ink_for
+from pages.figures.by_hand import belief_figure, sum_figure
+from pages.figures.lesson_live import live
 from pages.ui.choices import Choices
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    show,
-)
+from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 SEEN, NOISE = 1.5, 0.5
-MEAN = Hand("belief_mean", 0.0, [round(-2 + 0.05 * i, 2) for i in range(101)])
-DEVIATION = Hand("belief_sd", 1.0, [round(0.05 * i, 2) for i in range(1, 41)])
+MEAN = lesson.Hand("belief_mean", 0.0, [round(-2 + 0.05 * i, 2) for i in range(101)])
+DEVIATION = lesson.Hand("belief_sd", 1.0, [round(0.05 * i, 2) for i in range(1, 41)])
 
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 
 
 def by_hand() -> None:
     """One unknown, one observation, and a belief that a person sets."""
     left, right = st.columns(2, gap="medium")
-    mean = left.slider("Mean m of q(u)", -2.0, 3.0, step=0.05, **hand(MEAN))
-    sd = right.slider("Deviation s of q(u)", 0.05, 2.0, step=0.05, **hand(DEVIATION))
+    mean = left.slider("Mean m of q(u)", -2.0, 3.0, step=0.05, **lesson.hand(MEAN))
+    sd = right.slider("Deviation s of q(u)", 0.05, 2.0, step=0.05, **lesson.hand(DEVIATION))
     parts = bound_by_hand(SEEN, NOISE, mean, sd)
     wide, narrow = st.columns([3, 2], gap="medium")
     with wide:
@@ -49,13 +39,13 @@ def by_hand() -> None:
     st.markdown(f"{text.replace('-', '−')}; **{gap:.2f}** nats below the log evidence.")
 
 
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=5,
     title="The bound: fit against KL",
     summary="One number trains everything. Its two halves pull in opposite directions.",
     minutes=20,
     parts=(
-        Words(
+        lesson.Words(
             "Everything that a deep GP learns, it learns by climbing one number: the "
             "[evidence lower bound](glossary#elbo). It is a difference. The *fit* says how well "
             "the model's belief explains the data. The [KL](glossary#kl-divergence) says how far "
@@ -63,14 +53,14 @@ LESSON = Lesson(
             "with the smallest model there is: one unknown u with prior N(0, 1), seen once, with "
             "noise, as y = 1.5. The belief q(u) is yours."
         ),
-        Picture(
+        lesson.Picture(
             by_hand,
             "First: prior (dotted), exact posterior (dashed), your q(u) (solid), and y with its "
             "noise, σ = 0.5. Second: fit and KL make the bound; the dashed line is the log "
             "evidence, which it cannot pass.",
             (MEAN, DEVIATION),
         ),
-        Try(
+        lesson.Try(
             "Set m to 1.5 and s to 0.05: believe what you saw, and be sure of it. Then find the m "
             "and s with the highest bound.",
             "Certainty fits best, but costs 3.6 nats of KL, and the bound stays almost 2 nats "
@@ -78,36 +68,36 @@ LESSON = Lesson(
             "there the bound touches the evidence. It lies between what was seen and what was "
             "believed before.",
         ),
-        Words(
+        lesson.Words(
             "The gap between bound and evidence is itself a KL, from your q(u) to the exact "
             "posterior. So climbing the bound does two things at once. It moves q towards the "
             "posterior, and it lets us compare kernels and noises as if we knew the evidence."
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} \log p(y) = \; &\underbrace{\mathbb{E}_{q(u)}[\log p(y \mid u)] - "
             r"\mathrm{KL}[q(u)\,\|\,p(u)]}_{\text{bound}} \\ &+ "
             r"\mathrm{KL}[q(u)\,\|\,p(u \mid y)] \end{split}",
             "The last term is never negative, so the bound is one. The left side does not depend "
             "on q: raising the bound must lower that last term.",
         ),
-        Words(
+        lesson.Words(
             "## The same, with layers\n\n"
             "A deep GP has inducing points in every layer, and so a KL for every layer. There is "
             "one fit, at the top, and each layer pays for its own opinions."
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} \mathcal{L} = &\sum_{i=1}^{N} \mathbb{E}_{q(f_i^L)}"
             r"\big[\log p(y_i \mid f_i^L)\big] \\ &- \sum_{l=1}^{L} "
             r"\mathrm{KL}\big[q(U^l)\,\|\,p(U^l; Z^{l-1})\big] \end{split}",
             "The bound of the paper. Its first sum goes over rows, its second over layers.",
             "17",
         ),
-        Words(
+        lesson.Words(
             "Below, a model of two layers learns data that are nearly a straight line. Look at the "
             "coloured bands: each is the KL of one layer, taken off the fit (dashed). What remains "
             "is the bound (solid)."
         ),
-        Live(
+        lesson.Live(
             name="parts",
             choices=Choices(data="nearly_linear"),
             paint=partial(live, ink=ink),
@@ -124,14 +114,14 @@ LESSON = Lesson(
             offers={"data": ("nearly_linear", "step"), "layers": (1, 2, 3, 4)},
             film=tuple(film("nearly_linear")),
         ),
-        Try(
+        lesson.Try(
             "Let the nearly straight data train to step 3,000, and watch the band of layer 1.",
             "At step 500 the first layer still costs several nats. Then it finds that its bending "
             "is not worth the price: its KL falls below 1 nat, its meter says it is off, and it "
             "hands on what enters. The deep model's bound comes within 2 nats of the single "
             "layer's.",
         ),
-        Words(
+        lesson.Words(
             "## Layers that switch off\n\n"
             "Nobody told the model to be shallow. With the linear mean of lesson 4, a layer whose "
             "q(U) equals its prior pays nothing; and once its kernel's variance has shrunk, it "
@@ -139,17 +129,17 @@ LESSON = Lesson(
             "costs, the bound is highest with the layer off. This is why depth is safe here: a "
             "model that is deeper than the data need becomes a shallower one by itself."
         ),
-        Try(
+        lesson.Try(
             "Switch the data to **Step** and wait for step 5,000.",
             "Now the first layer keeps more than 10 nats of KL, and gladly pays: the fit rises by "
             "far more. It stays on, and the bound ends more than 50 nats above the single layer's.",
         ),
-        Try(
+        lesson.Try(
             "Go back to the nearly straight data, set the depth to 4, and wait for step 3,000.",
             "All three inner layers switch off, one like another: each KL falls below 1 nat, and "
             "the bound ends within 3 nats of the single layer's.",
         ),
-        Question(
+        lesson.Question(
             "The KL of a layer is exactly zero. What do you know about it?",
             (
                 (
@@ -172,7 +162,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "You double the data, drawn from the same source. What happens to fit and KL?",
             (
                 (
@@ -195,7 +185,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "A deeper model has a lower bound than a shallow one on the same data. Must it predict "
             "worse?",
             (
@@ -220,4 +210,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON)
+lesson.show(LESSON)

@@ -5,23 +5,12 @@ from contextlib import suppress
 import streamlit as st
 
 from dgp_core.live.views.by_hand import GRID, KernelName, gp_by_hand
-from pages.figures.lessons_a import gp_figure, kernel_figure
-from pages.figures.palette import ink_for
+from pages.figures.by_hand import gp_figure, kernel_figure
 from pages.ui.choices import read_points
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    locked,
-    show,
-)
+from pages.ui.lessons import lesson
 from pages.ui.session import clicks_taken
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 KERNELS: dict[KernelName, str] = {
     "rbf": "RBF",
@@ -49,13 +38,13 @@ def inside(x: float, y: float) -> tuple[float, float]:
     return x, min(max(y, -HIGHEST), HIGHEST)
 
 
-KERNEL = Hand("gp_kernel", "rbf", tuple(KERNELS))
-LENGTHSCALE = Hand("gp_lengthscale", 1.0, LENGTHSCALES)
-NOISE = Hand("gp_noise", 0.1, NOISES)
-POINTS = Hand("gp_points", (), read=link_points)
-SEED = Hand("gp_seed", 0, range(1000))
+KERNEL = lesson.Hand("gp_kernel", "rbf", tuple(KERNELS))
+LENGTHSCALE = lesson.Hand("gp_lengthscale", 1.0, LENGTHSCALES)
+NOISE = lesson.Hand("gp_noise", 0.1, NOISES)
+POINTS = lesson.Hand("gp_points", (), read=link_points)
+SEED = lesson.Hand("gp_seed", 0, range(1000))
 
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 memory = st.session_state
 memory.setdefault("gp_points", ())
 memory.setdefault("gp_seed", 0)
@@ -94,7 +83,7 @@ def gp() -> None:
     kernel = left.segmented_control(
         "Kernel",
         list(KERNELS),
-        **hand(KERNEL, "default"),
+        **lesson.hand(KERNEL, "default"),
         format_func=KERNELS.__getitem__,
         required=True,
         help="What functions are believed in before any point is seen: very smooth ones (RBF), "
@@ -103,13 +92,13 @@ def gp() -> None:
     lengthscale = middle.select_slider(
         "Lengthscale ℓ",
         LENGTHSCALES,
-        **hand(LENGTHSCALE),
+        **lesson.hand(LENGTHSCALE),
         help="How far one must go in x before f has become another value.",
     )
     noise = right.select_slider(
         "Noise σ",
         NOISES,
-        **hand(NOISE),
+        **lesson.hand(NOISE),
         help="How far a point may lie from the function: the deviation of what is measured.",
     )
     points = memory.gp_points
@@ -120,7 +109,7 @@ def gp() -> None:
             icon=":material/casino:",
             on_click=redraw,
             key="gp_redraw",
-            disabled=locked(),
+            disabled=lesson.locked(),
         )
         st.button(
             "Three points",
@@ -128,7 +117,7 @@ def gp() -> None:
             on_click=set_points,
             args=(EXAMPLE,),
             key="gp_example",
-            disabled=locked(),
+            disabled=lesson.locked(),
         )
         st.button(
             "Clear",
@@ -136,12 +125,14 @@ def gp() -> None:
             on_click=set_points,
             args=((),),
             key="gp_clear",
-            disabled=not points or locked(),
+            disabled=not points or lesson.locked(),
         )
         with st.popover("By numbers", icon=":material/keyboard:"):
             st.number_input("x", float(GRID[0]), float(GRID[-1]), 0.0, 0.1, key="gp_x")
             st.number_input("y", -3.0, 3.0, 1.0, 0.1, key="gp_y")
-            st.button("Put a point there", on_click=put_typed, key="gp_put", disabled=locked())
+            st.button(
+                "Put a point there", on_click=put_typed, key="gp_put", disabled=lesson.locked()
+            )
     wide, narrow = st.columns([5, 2], gap="medium")
     with wide:
         alt = (
@@ -163,27 +154,27 @@ def gp() -> None:
         st.markdown("No point seen yet: this is the prior. **Click in the picture to put one.**")
 
 
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=1,
     title="What is a Gaussian process?",
     summary="Believe in functions, see a few points, and keep the functions that fit.",
     minutes=15,
     parts=(
-        Words(
+        lesson.Words(
             "Most models begin with a formula: a line, a polynomial, a network. A "
             "[Gaussian process](glossary#gaussian-process) begins with a *belief about functions*: "
             "how smooth they are, how fast they vary, how far they go. Before you see any data, "
             "you can draw functions from that belief. The thin lines below are six such draws. "
             "The shade is where f lies with probability 95 % (± 2 deviations) at each x."
         ),
-        Picture(
+        lesson.Picture(
             gp,
             "First: functions drawn from the GP (thin), their mean (thick) and ± 2 deviations "
             "(shade). Click to put a point; click a point to take it away. Second: how alike f is "
             "at two inputs, by their distance. That curve is the kernel.",
             (KERNEL, LENGTHSCALE, NOISE, POINTS, SEED),
         ),
-        Words(
+        lesson.Words(
             "## From prior to posterior\n\n"
             "Now click in the picture. Of all the functions that the "
             "[prior](glossary#prior) believed in, only those that pass near your point remain. "
@@ -192,14 +183,14 @@ LESSON = Lesson(
             "from every point it still looks like the prior, and says so by its wide shade. "
             "This honesty is why people use GPs."
         ),
-        Try(
+        lesson.Try(
             "Press **Clear**, then put one point in the middle, at x = 0. Leave ℓ at 1 and σ at "
             "0.1.",
             "All six functions now pass within the noise of your point, and the shade there "
             "shrinks to about a tenth of what it was. Two lengthscales away, at x = ± 2, it is "
             "still within 1 % of its old width: one point teaches nothing there.",
         ),
-        Words(
+        lesson.Words(
             "## The kernel is the belief\n\n"
             "Take any finite set of inputs. A Gaussian process says that the values of f there "
             "are jointly Gaussian. All that remains to be said is how they vary together, and the "
@@ -207,38 +198,38 @@ LESSON = Lesson(
             "$f(x')$. Near inputs have similar values; distant ones know nothing of each other. "
             "“Near” is measured in [lengthscales](glossary#lengthscale)."
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{bmatrix} f(x) \\ f(x') \end{bmatrix} \sim "
             r"\mathcal{N}\!\left( \begin{bmatrix} m(x) \\ m(x') \end{bmatrix}, "
             r"\begin{bmatrix} k(x,x) & k(x,x') \\ k(x',x) & k(x',x') \end{bmatrix} \right)",
             "$f \\sim \\mathcal{GP}(m, k)$: any two values of f are jointly Gaussian, and so are "
             "any two thousand. Here the mean function m is zero.",
         ),
-        Equation(
+        lesson.Equation(
             r"k(x, x') = \exp\!\left( -\frac{(x - x')^2}{2 \ell^2} \right)",
             "The RBF kernel, with variance 1: very smooth functions. Those of Matérn 3/2 have a "
             "slope everywhere, but their bends are rough; those of Matérn 1/2 have no slope at "
             "all, and are as rough as a random walk.",
         ),
-        Try(
+        lesson.Try(
             "Press **Clear** and shorten the lengthscale from 1 to 0.3. Count how often one "
             "function crosses zero, and press **Draw others** a few times.",
             "With the RBF kernel a draw crosses zero 1/(πℓ) times for each unit of x, on average. "
             "From −3 to 3 that is about 2 crossings at ℓ = 1, and about 6 at ℓ = 0.3.",
         ),
-        Try(
+        lesson.Try(
             "Choose the kernel **Matérn 1/2** at ℓ = 1, and compare with **RBF**.",
             "The shade does not change at all, because both have variance 1 everywhere. The "
             "functions do: seen on this grid, a Matérn 1/2 draw travels more than five times as "
             "far up and down as an RBF draw.",
         ),
-        Words(
+        lesson.Words(
             "## Seeing data\n\n"
             "Because everything is Gaussian, the posterior has a closed form. Write $K$ for the "
             "kernel's matrix at the inputs that you have seen, and $\\sigma^2$ for the variance "
             "of the noise."
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} \mathbb{E}[f(x_*) \mid y] &= k(x_*, X)\,(K + \sigma^2 I)^{-1} y \\ "
             r"\operatorname{var}[f(x_*) \mid y] &= k(x_*, x_*) - k(x_*, X)\,(K + \sigma^2 I)^{-1} "
             r"k(X, x_*) \end{split}",
@@ -246,7 +237,7 @@ LESSON = Lesson(
             "any. Note that y is not in the second line: how sure the model is depends only on "
             "where you looked.",
         ),
-        Words(
+        lesson.Words(
             "One number judges the whole belief: the [evidence](glossary#evidence), the "
             "probability that the prior gave to what then happened. It is below the picture once "
             "you have put down a point. A kernel that is too stiff cannot explain the points. One "
@@ -257,14 +248,14 @@ LESSON = Lesson(
             "$N^3$ operations, which ends all joy at a few thousand rows. The next lesson deals "
             "with that."
         ),
-        Try(
+        lesson.Try(
             "Press **Three points**. Read the evidence at ℓ = 1 with the noise σ = 0.1, then at "
             "σ = 0.5. Then go back to 0.1, and try ℓ = 3.",
             "These points go up and down, so a stiff function misses them: at ℓ = 3 the evidence "
             "is more than 10 nats lower than at ℓ = 1. Between the two noises at ℓ = 1 it differs "
             "by less than a tenth of a nat: three points are too few to tell noise from signal.",
         ),
-        Question(
+        lesson.Question(
             "You put two points at the same x, with different y. What does the posterior do?",
             (
                 (
@@ -286,7 +277,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "You move one point far up, and leave its x as it is. What happens to the shade?",
             (
                 (
@@ -309,7 +300,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "Which belief says “f may be very different five units away, but barely within one”?",
             (
                 (
@@ -334,4 +325,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON, clicked)
+lesson.show(LESSON, clicked)

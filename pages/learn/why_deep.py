@@ -7,30 +7,19 @@ import streamlit as st
 from datasets.starts import film
 from dgp_core.live.views.by_hand import composition
 from dgp_core.live.views.prior import PriorMean
-from pages.figures.lessons_a import composition_figures, live
-from pages.figures.palette import ink_for
+from pages.figures.by_hand import composition_figures
+from pages.figures.lesson_live import live
 from pages.ui.choices import Choices
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    locked,
-    show,
-)
+from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
 FIRST: dict[PriorMean, str] = {"linear": "x + g(x)", "zero": "g(x)"}
-DRAWS = {name: Hand(f"compose_{name}", 0, range(1000)) for name in ("first", "second")}
-MEAN = Hand("compose_mean", "linear", tuple(FIRST))
-PLACE = Hand("compose_follow", -1.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
+DRAWS = {name: lesson.Hand(f"compose_{name}", 0, range(1000)) for name in ("first", "second")}
+MEAN = lesson.Hand("compose_mean", "linear", tuple(FIRST))
+PLACE = lesson.Hand("compose_follow", -1.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
 
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 memory = st.session_state
 memory.setdefault("compose_first", 0)
 memory.setdefault("compose_second", 0)
@@ -50,13 +39,13 @@ def by_hand() -> None:
                 on_click=another,
                 args=(layer,),
                 key=f"redraw_{layer}",
-                disabled=locked(),
+                disabled=lesson.locked(),
             )
     left, right = st.columns(2, gap="medium")
     mean = left.segmented_control(
         "First layer",
         list(FIRST),
-        **hand(MEAN, "default"),
+        **lesson.hand(MEAN, "default"),
         format_func=FIRST.__getitem__,
         required=True,
         help="With the linear mean function, the layer bends x; with a mean of zero, it replaces "
@@ -67,7 +56,7 @@ def by_hand() -> None:
         -2.0,
         2.0,
         step=0.05,
-        **hand(PLACE),
+        **lesson.hand(PLACE),
         help="The orange diamond: from x to h in the first picture, from h to f in the second.",
     )
     drawn = composition(memory.compose_first, memory.compose_second, mean)
@@ -82,13 +71,13 @@ def by_hand() -> None:
             stage.figure(figure, f"{words}, and where it takes one input.", f"compose_{key}_map")
 
 
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=3,
     title="Why deep?",
     summary="One kernel has one idea of smoothness. Two layers can have many.",
     minutes=20,
     parts=(
-        Words(
+        lesson.Words(
             "A GP with a [stationary kernel](glossary#stationary-kernel) believes the same thing "
             "everywhere: its functions are as smooth on the left as on the right. Real functions "
             "often are not. They jump, they rest, they start to wiggle. Below, two models learn "
@@ -96,7 +85,7 @@ LESSON = Lesson(
             "[deep GP](glossary#deep-gaussian-process) of two layers, in blue, and its rival, a "
             "single GP, in orange."
         ),
-        Live(
+        lesson.Live(
             name="race",
             choices=Choices(),
             paint=partial(live, ink=ink),
@@ -112,7 +101,7 @@ LESSON = Lesson(
             offers={"data": ("step", "ramp")},
             film=tuple(film("step")),
         ),
-        Words(
+        lesson.Words(
             "## Where one kernel fails\n\n"
             "Look at the single layer beside the jump. To be steep in the middle it needs a short "
             "lengthscale. But a short lengthscale holds everywhere, so it also expects wiggles on "
@@ -120,13 +109,13 @@ LESSON = Lesson(
             "would be right on the flat parts and wrong at the jump. There is no good choice: the "
             "kernel has one number for two jobs."
         ),
-        Try(
+        lesson.Try(
             "Stay with the step and let both models train to step 5,000. Compare the two bounds in "
             "the line below the pictures.",
             "The deep model's bound ends more than 50 nats above that of the single layer. Its "
             "functions are flat, then steep, then flat, and its shade hugs the data on both sides.",
         ),
-        Try(
+        lesson.Try(
             "Choose the other data set, which is calm on the left and wiggles on the right. Be "
             "patient: watch it to step 6,000.",
             "The single layer calls the wiggles noise, and stays there: its shade is one broad "
@@ -134,7 +123,7 @@ LESSON = Lesson(
             "right half must be stretched, the wiggles appear, and its bound rises more than "
             "50 nats above the other.",
         ),
-        Words(
+        lesson.Words(
             "## Composition by hand\n\n"
             "How do two smooth layers make something that is not? The first layer takes $x$ to a "
             "new place $h = f^1(x)$. The second is a function of that place. Where the first is "
@@ -143,33 +132,33 @@ LESSON = Lesson(
             "nothing that the second layer does can part them again. Both layers below are drawn "
             "from the *same* smooth kernel. What they make together is not."
         ),
-        Picture(
+        lesson.Picture(
             by_hand,
             "A draw of the first layer, a draw of the second, and the second after the first. The "
             "diamond is one input on its way.",
             (*DRAWS.values(), MEAN, PLACE),
         ),
-        Try(
+        lesson.Try(
             "Move **Follow one input** from left to right, and watch the diamond on f². Then press "
             "**Draw another f¹** and do it again.",
             "Where f¹ is steep, the diamond runs along f²; where f¹ is flat, it rests; where f¹ "
             "turns, it goes back the way it came, and the composition repeats itself as in a "
             "mirror. The slope of the composition is always the product of the two others.",
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} f(x) &= f^L\big(f^{L-1}(\cdots f^1(x))\big) \\ "
             r"\frac{\mathrm{d} f}{\mathrm{d} x} &= \prod_{l=1}^{L} \frac{\mathrm{d} f^l}"
             r"{\mathrm{d} f^{l-1}} \end{split}",
             "A composition, and the chain rule: slopes multiply. A product of moderate slopes can "
             "be very steep here and nearly zero there.",
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} p\big(Y, \{F^l, U^l\}_{l=1}^L\big) = &\prod_{i=1}^N p(y_i \mid f_i^L)"
             r" \\ &\prod_{l=1}^L p(F^l \mid U^l; F^{l-1}, Z^{l-1})\, p(U^l; Z^{l-1}) \end{split}",
             "The whole model, with $F^0 = X$: each layer is a GP whose inputs are the outputs of "
             "the one below, and each has its own inducing points.",
         ),
-        Words(
+        lesson.Words(
             "(The model also allows a trace of noise between the layers, $\\sigma_l^2$, as part of "
             "each kernel's diagonal.)\n\n"
             "A deep GP is thus *not* a GP. Draw many functions from it, look at two inputs, and "
@@ -177,7 +166,7 @@ LESSON = Lesson(
             "and in changing smoothness. It is also its price: the tidy formulas of lesson 1 are "
             "gone, and we shall need samples."
         ),
-        Question(
+        lesson.Question(
             "Could the single layer learn the step if it had a hundred times more inducing points?",
             (
                 (
@@ -199,7 +188,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "The first layer is exactly flat between x = 0 and x = 1. What does the whole model do "
             "there?",
             (
@@ -222,7 +211,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "If both layers were linear, what would depth add?",
             (
                 (
@@ -246,4 +235,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON)
+lesson.show(LESSON)

@@ -5,29 +5,17 @@ from functools import partial
 import streamlit as st
 
 from dgp_core.live.views.prior import MOST_LAYERS, prior_view
-from pages.figures.lessons_a import live
-from pages.figures.palette import ink_for
+from pages.figures.lesson_live import live
 from pages.figures.prior import draws_figure, information_figure, slope_figure
 from pages.ui.choices import Choices
-from pages.ui.lessons.lesson import (
-    Equation,
-    Hand,
-    Lesson,
-    Live,
-    Picture,
-    Question,
-    Try,
-    Words,
-    hand,
-    locked,
-    show,
-)
+from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
 
-DEPTH = Hand("prior_depth", 1, range(1, MOST_LAYERS + 1))
-SEED = Hand("prior_seed", 0, range(1000))
+DEPTH = lesson.Hand("prior_depth", 1, range(1, MOST_LAYERS + 1))
+SEED = lesson.Hand("prior_seed", 0, range(1000))
 
-ink = ink_for(st.context.theme.type)
+ink = page_ink()
 memory = st.session_state
 memory.setdefault("prior_seed", 0)
 
@@ -49,7 +37,7 @@ def draws() -> None:
         "Layers",
         1,
         MOST_LAYERS,
-        **hand(DEPTH),
+        **lesson.hand(DEPTH),
         help="The layers below stay as they are; each step adds one more on top.",
     )
     right.button(
@@ -57,7 +45,7 @@ def draws() -> None:
         icon=":material/casino:",
         on_click=redraw,
         key="prior_redraw",
-        disabled=locked(),
+        disabled=lesson.locked(),
     )
     for column, seen, words in zip(
         st.columns(2, gap="medium"),
@@ -86,30 +74,30 @@ def forgotten() -> None:
         stage.figure(slope_figure(seen, depth, ink, 280), alt, "prior_slopes")
 
 
-LESSON = Lesson(
+LESSON = lesson.Lesson(
     number=4,
     title="Why not zero mean?",
     summary="Stack layers carelessly, and the model forgets its input before it has seen data.",
     minutes=15,
     parts=(
-        Words(
+        lesson.Words(
             "In lesson 1 the [mean function](glossary#mean-function) was zero, and nobody missed "
             "anything. So why not stack such layers? Slide the number of layers up, and watch the "
             "thick function of the first picture."
         ),
-        Picture(
+        lesson.Picture(
             draws,
             "Functions drawn from two deep priors, before any data. The layers are the same draws "
             "in both; in the second, each inner layer adds its input to what it draws.",
             (DEPTH, SEED),
         ),
-        Try(
+        lesson.Try(
             "Slide **Layers** from 1 to 10, one at a time.",
             "In the first picture the functions go flat: what varied by 0.57 along x with one "
             "layer (its deviation, on average over the draws) varies by less than 0.05 with ten. "
             "Here and there a cliff remains. In the second, they keep varying at every depth.",
         ),
-        Words(
+        lesson.Words(
             "## A sieve that forgets\n\n"
             "Each layer of zero mean is a bumpy function, and a bumpy function is not one-to-one: "
             "it takes many inputs to the same value. What has been merged stays merged (lesson 3). "
@@ -119,13 +107,13 @@ LESSON = Lesson(
             "[pathology](glossary#pathology). It is in the "
             "*prior*: no data, no optimiser and no bug is to blame."
         ),
-        Picture(
+        lesson.Picture(
             forgotten,
             "First: of 400 inputs, how many outputs differ by more than 0.02 deviations, on "
             "average over 20 draws. Second: how slopes are spread at the depth that you chose "
             "above; the axis is logarithmic, and −5 means a slope below a hundredth.",
         ),
-        Words(
+        lesson.Words(
             "The second picture is exact, and worth a thought. With an RBF kernel the slope of one "
             "layer at any place is Gaussian. Slopes multiply, so their logarithms add: a random "
             "walk, one step for each layer. With a mean of zero its drift is downwards: the "
@@ -133,7 +121,7 @@ LESSON = Lesson(
             "a few places get very steep. Flat, flat, flat, cliff: that is a poor belief about the "
             "world."
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} \log \left| \frac{\mathrm{d} f}{\mathrm{d} x} \right| &= "
             r"\sum_{l=1}^{L} \log \left| \frac{\mathrm{d} f^l}{\mathrm{d} f^{l-1}} \right| \\ "
             r"\mathbb{E} \log |\varepsilon| &= -\tfrac{1}{2}(\gamma + \log 2) \approx -0.635, "
@@ -141,13 +129,13 @@ LESSON = Lesson(
             "A sum of independent terms, one a layer, here for σ = ℓ. γ ≈ 0.577 is Euler's "
             "constant.",
         ),
-        Try(
+        lesson.Try(
             "Read the first picture at 1, 5 and 10 layers.",
             "With zero mean, on the draws that the page opens with, about 96 outputs can be told "
             "apart after one layer, about 13 after five, and about 4 after ten. With the linear "
             "mean there are still more than 40 after ten layers.",
         ),
-        Words(
+        lesson.Words(
             "## The cure\n\n"
             "Let every inner layer start from what it is given: $f^l(h) = h + g^l(h)$, with g a GP "
             "of zero mean. In other words, give it the mean function $m(h) = h$, the identity. "
@@ -156,19 +144,19 @@ LESSON = Lesson(
             "with nothing to say now passes its input on, and it must *learn* to merge. The last "
             "layer keeps a mean of zero, since it makes the prediction."
         ),
-        Equation(
+        lesson.Equation(
             r"\begin{split} f^l &\sim \mathcal{GP}(m^l, k^l) \\ m^l(h) &= h\,W^l \;\;\text{for}\; "
             r"l < L, \qquad m^L(h) = 0 \end{split}",
             "The paper's choice, and the default everywhere in this lab. W is not learned.",
         ),
-        Words(
+        lesson.Words(
             "## What it does to learning\n\n"
             "A prior that forgets is hard to train: at the start, nothing of x reaches the top, so "
             "nothing comes back down to say how to improve. Below is a model of four layers with "
             "a mean of zero, on data that are nearly a straight line: a single layer learns them "
             "in a moment. Watch the bound for a while, then switch the mean to linear."
         ),
-        Live(
+        lesson.Live(
             name="zero",
             choices=Choices(data="nearly_linear", layers=4, mean="zero", seed=2),
             paint=partial(live, ink=ink),
@@ -183,7 +171,7 @@ LESSON = Lesson(
             controls=("mean",),
             offers={"mean": ("zero", "linear")},
         ),
-        Try(
+        lesson.Try(
             "Watch the zero mean to step 2,000. Then choose **Linear** and watch again to the same "
             "step.",
             "With a mean of zero the four layers end more than 100 nats below the single layer "
@@ -192,7 +180,7 @@ LESSON = Lesson(
             "prediction is one flat band that knows nothing of x. With the linear mean, the same "
             "four layers come within 10 nats of the single layer.",
         ),
-        Question(
+        lesson.Question(
             "Is the flattening with zero means a matter of a badly chosen lengthscale?",
             (
                 (
@@ -215,7 +203,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "With the linear mean, what does a layer do whose GP part is zero?",
             (
                 (
@@ -236,7 +224,7 @@ LESSON = Lesson(
                 ),
             ),
         ),
-        Question(
+        lesson.Question(
             "Where have you met the same idea under another name?",
             (
                 (
@@ -261,4 +249,4 @@ LESSON = Lesson(
     ),
 )
 
-show(LESSON)
+lesson.show(LESSON)

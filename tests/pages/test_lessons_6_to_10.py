@@ -19,7 +19,16 @@ from dgp_core.live.views.layers import layer_history
 from dgp_core.live.views.mixture import latent, mixture_at
 from dgp_core.live.views.playground import View2D, ViewMany, view
 from dgp_core.live.views.randomness import RowAlone, noise_view, row_alone
-from pages.figures import lessons_b as figures
+from pages.figures import by_hand, depth_table
+from pages.figures.lesson_live import (
+    classes_figure,
+    humps,
+    lie_together,
+    misplaced,
+    mixture_words,
+    nearest_centre,
+    straight_cut,
+)
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
 from pages.ui.glossary_links import WORDS, Linker
@@ -56,7 +65,9 @@ SKETCHED = re.findall(
 
 def names_of(name: str) -> dict:
     """What a lesson's script defines, up to where it is shown."""
-    text, end, _ = (LEARN / f"{name}.py").read_text(encoding="utf-8").rpartition("show(LESSON")
+    text, end, _ = (
+        (LEARN / f"{name}.py").read_text(encoding="utf-8").rpartition("lesson.show(LESSON")
+    )
     assert end
     own: dict = {"__file__": str(LEARN / f"{name}.py")}
     exec(text, own)
@@ -275,23 +286,23 @@ def test_figures_build(ink, rng):
         for i in range(2)
     ]
     for figure in (
-        figures.bent_figure(0.0, 0.8, 4.0, ink),
-        figures.estimates_figure(rng.normal(3.0, 1.0, (4, 25)), 3.0, ink),
-        figures.depth_figure(rows, "a", {"linear": -0.5, "dgp2": None}, ink),
+        by_hand.bent_figure(0.0, 0.8, 4.0, ink),
+        by_hand.estimates_figure(rng.normal(3.0, 1.0, (4, 25)), 3.0, ink),
+        depth_table.depth_figure(rows, "a", {"linear": -0.5, "dgp2": None}, ink),
     ):
         go.Figure(figure)
         assert figure["layout"]["font"]["color"] == ink.text
-    assert figures.summary(rows, "a", "loglik")["dgp2"] == (-0.5, 0.5, 2)
+    assert depth_table.summary(rows, "a", "loglik")["dgp2"] == (-0.5, 0.5, 2)
 
 
 def test_humps_are_counted_and_a_straight_cut_is_the_best(rng):
     y = np.linspace(-4, 4, 801)
     bell = np.exp(-0.5 * ((y[:, None] - np.array([-2.0, 0.0, 2.0])) / 0.3) ** 2)
-    assert np.allclose(figures.humps(y, bell @ [1.0, 0.0, 0.5]), [-2, 2], atol=0.02)
-    assert len(figures.humps(y, bell @ [1.0, 0.0, 0.05])) == 1
+    assert np.allclose(humps(y, bell @ [1.0, 0.0, 0.5]), [-2, 2], atol=0.02)
+    assert len(humps(y, bell @ [1.0, 0.0, 0.05])) == 1
     points = rng.standard_normal((200, 2))
-    assert figures.straight_cut(points, (points @ [1.0, -2.0] > 0).astype(float)) > 0.97
-    assert figures.straight_cut(points, (points[:, 0] * points[:, 1] > 0).astype(float)) < 0.7
+    assert straight_cut(points, (points @ [1.0, -2.0] > 0).astype(float)) > 0.97
+    assert straight_cut(points, (points[:, 0] * points[:, 1] > 0).astype(float)) < 0.7
 
 
 def test_depth_gains_over_the_splits_that_both_models_have():
@@ -300,13 +311,13 @@ def test_depth_gains_over_the_splits_that_both_models_have():
         {"set": "a", "model": model, "split": split, "loglik": value, "rmse": 1.0}
         for (model, split), value in scores.items()
     ]
-    assert figures.against_one_layer(rows, "a") == {"dgp2": {1: 0.5}}
-    assert figures.against_one_layer(rows, "b") == {}
+    assert depth_table.against_one_layer(rows, "a") == {"dgp2": {1: 0.5}}
+    assert depth_table.against_one_layer(rows, "b") == {}
 
 
 def test_every_row_is_drawn_as_the_number_of_its_class(rng):
     points, codes = rng.standard_normal((30, 2)), np.arange(30) % 3
-    figure = figures.classes_figure(points, codes, ("zero", "one", "two"), ("a", "<b>"), LIGHT)
+    figure = classes_figure(points, codes, ("zero", "one", "two"), ("a", "<b>"), LIGHT)
     go.Figure(figure)
     assert figure["layout"]["yaxis"]["title"]["text"] == "&#60;b&#62;"
     assert [trace["text"] for trace in figure["data"]] == ["0", "1", "2"]
@@ -315,8 +326,8 @@ def test_every_row_is_drawn_as_the_number_of_its_class(rng):
 def test_rows_nearest_to_their_own_centre_are_counted(rng):
     three = rng.integers(3, size=300)
     apart = np.array([[0.0, 5.0], [5.0, 0.0], [-5.0, 0.0]])[three] + rng.standard_normal((300, 2))
-    assert figures.nearest_centre(apart, three) > 0.97
-    assert figures.nearest_centre(rng.standard_normal((300, 2)), three) < 0.6
+    assert nearest_centre(apart, three) > 0.97
+    assert nearest_centre(rng.standard_normal((300, 2)), three) < 0.6
 
 
 # What is promised, measured on models.
@@ -418,35 +429,33 @@ def apart(mixture) -> tuple[float, np.ndarray, np.ndarray]:
 
 def test_a_gentle_slope_keeps_a_gaussian_and_a_cliff_tears_it():
     y = np.linspace(-3, 3, 1201)
-    gentle, p, _ = apart(figures.bent_mixture(0.0, 0.8, 0.4))
-    assert gentle < 0.05 and len(figures.humps(y, p)) == 1
-    torn, p, g = apart(figures.bent_mixture(0.0, 0.8, 8.0))
-    assert torn > 0.4 and len(figures.humps(y, p)) == 2
+    gentle, p, _ = apart(by_hand.bent_mixture(0.0, 0.8, 0.4))
+    assert gentle < 0.05 and len(humps(y, p)) == 1
+    torn, p, g = apart(by_hand.bent_mixture(0.0, 0.8, 8.0))
+    assert torn > 0.4 and len(humps(y, p)) == 2
     assert p[g.argmax()] < 0.1 * p.max()
-    _, p, _ = apart(figures.bent_mixture(1.0, 0.1, 8.0))
-    assert len(figures.humps(y, p)) == 1
+    _, p, _ = apart(by_hand.bent_mixture(1.0, 0.1, 8.0))
+    assert len(humps(y, p)) == 1
 
 
 def test_in_the_gap_the_paths_disagree_and_on_the_plain_they_do_not():
     choices = Choices(data="drawn", points=names_of("prediction_is_a_mixture")["gap"](), layers=3)
     trained = Trained(choices).to(1000)
     plain = mixture_at(trained.run, trained.moment, np.array([1.5]))
-    assert figures.misplaced(plain) < 0.01 and len(figures.humps(plain.y, plain.deep.density)) == 1
+    assert misplaced(plain) < 0.01 and len(humps(plain.y, plain.deep.density)) == 1
     torn = mixture_at(trained.run, trained.moment, np.array([0.0]))
-    assert (
-        0.08 < figures.misplaced(torn) < 0.13 and len(figures.humps(torn.y, torn.deep.density)) > 1
-    )
+    assert 0.08 < misplaced(torn) < 0.13 and len(humps(torn.y, torn.deep.density)) > 1
     assert torn.deep.split.between / torn.deep.split.total > 0.8
     assert torn.rival.deviation < 0.5 * torn.deep.deviation
-    assert "humps" in figures.mixture_words(torn) and "one hump" in figures.mixture_words(plain)
+    assert "humps" in mixture_words(torn) and "one hump" in mixture_words(plain)
 
 
 def test_the_fork_is_swallowed_by_the_noise():
     trained = Trained(Choices(data="two_branches")).to(3000)
     for x in (-0.5, 0.3, 0.6, 0.9):
         seen = mixture_at(trained.run, trained.moment, np.array([x]))
-        assert len(figures.humps(seen.y, seen.deep.density)) == 1
-        assert figures.misplaced(seen) < 0.01
+        assert len(humps(seen.y, seen.deep.density)) == 1
+        assert misplaced(seen) < 0.01
         assert seen.deep.deviation > 0.3
     assert abs(trained.deep - trained.single) < 5
 
@@ -457,8 +466,8 @@ def measured() -> list[dict]:
 
 def test_the_table_says_what_the_lesson_says():
     rows = measured()
-    arm, heat = (figures.summary(rows, name, "loglik") for name in ("kin8nm", "energy"))
-    gains = figures.against_one_layer(rows, "kin8nm")
+    arm, heat = (depth_table.summary(rows, name, "loglik") for name in ("kin8nm", "energy"))
+    gains = depth_table.against_one_layer(rows, "kin8nm")
     assert min(gain for one in gains.values() for gain in one.values()) > 0.1
     assert arm["dgp3"][0] > arm["dgp2"][0] > arm["sgp"][0]
     assert {"sgp", "dgp2", "dgp3"} <= heat.keys()
@@ -470,7 +479,7 @@ def test_the_table_says_what_the_lesson_says():
 def test_least_squares_agrees_with_every_digit_that_the_paper_prints(name):
     rows = measured()
     for score, printed in zip(("loglik", "rmse"), PRINTED[name, "linear"], strict=True):
-        mean, _, splits = figures.summary(rows, name, score)["linear"]
+        mean, _, splits = depth_table.summary(rows, name, score)["linear"]
         assert splits == 20
         assert printed is None or round(mean, 2) == printed
 
@@ -535,7 +544,7 @@ def seen_classes(trained: Trained) -> tuple[float, float, float, float]:
         for panel in (seen.deep, seen.rival)
     ]
     layer = seen.layers[0]
-    cuts = [figures.straight_cut(p, seen.data_y) for p in (layer.points_in, layer.points_out)]
+    cuts = [straight_cut(p, seen.data_y) for p in (layer.points_in, layer.points_out)]
     return right[0], right[1], cuts[0], cuts[1]
 
 
@@ -559,7 +568,7 @@ def test_the_hidden_layer_brings_digits_of_one_kind_together(whole_compilation):
     for step in (300, 1000):
         seen = view(trained.to(step).run, trained.moment)
         assert isinstance(seen, ViewMany)
-        shares[step] = figures.lie_together(trained.run, seen)
+        shares[step] = lie_together(trained.run, seen)
         tables = seen.deep.confusion, seen.rival.confusion
         right[step] = [np.trace(table) / table.sum() for table in tables]  # pyright: ignore
     assert 0.35 < shares[300][0] == shares[1000][0] < 0.45

@@ -1,11 +1,10 @@
-"""Pictures of the first five lessons: a GP by hand, its sparse cousin, two layers, the bound."""
-
-from typing import Any
+"""Figures that a lesson's controls drive: a GP, its sparse approximation, two layers, the bound, a
+Gaussian behind a layer, means of noisy estimates."""
 
 import numpy as np
 from scipy.stats import norm
 
-from dgp_core.live.run import Run, Snapshot
+from dgp_core.gp.mixture import Mixture
 from dgp_core.live.views.by_hand import (
     BoundByHand,
     Composition,
@@ -15,8 +14,7 @@ from dgp_core.live.views.by_hand import (
     SparseByHand,
     correlation,
 )
-from dgp_core.live.views.playground import View1D, View2D, ViewMany, view_1d
-from pages.figures.boards import NOTHING, bound_words, meter_words, record_of
+from dgp_core.live.views.paths import even_normals
 from pages.figures.marks import (
     band,
     base_layout,
@@ -24,26 +22,13 @@ from pages.figures.marks import (
     labelled_axis,
     line,
     lines,
-    saying,
     triangle,
     typed,
 )
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
-from pages.figures.playground import (
-    _thinned,
-    bound_figure,
-    bound_range,
-    data_figure,
-    layer_figure,
-    prediction_figure,
-)
 
 TITLED = {"l": 8, "r": 6, "t": 26, "b": 8}
 """Margins with room for a line of words above the picture."""
-KL_COLOURS = (SINGLE, "#CC79A7", "#E69F00", DRAW, INDUCING)
-"""Of the KL of each layer, from the first."""
-
-
 # 1 · A GP by hand.
 
 
@@ -273,7 +258,7 @@ def _map_figure(
     }
 
 
-# 5 · The bound by hand, and part by part.
+# 5 · The bound by hand.
 
 
 def belief_figure(
@@ -357,103 +342,108 @@ def sum_figure(parts: BoundByHand, ink: Ink, height: int = 320) -> dict:
     return {"data": [bars], "layout": layout}
 
 
-def parts_figure(
-    record: tuple[np.ndarray, np.ndarray],
-    ink: Ink,
-    height: int = 300,
-    steps: np.ndarray | None = None,
+PATHS = 40
+"""Sample paths of the layer that is bent by hand."""
+
+
+OWN_NOISE = 0.12
+"""Deviation that the layer by hand adds to each path."""
+
+
+def bend(h: np.ndarray, steepness: float) -> np.ndarray:
+    """The second layer by hand: from −1 to 1, around h = 0."""
+    return np.tanh(steepness * h)
+
+
+def bent_mixture(middle: float, deviation: float, steepness: float) -> Mixture:
+    """What a Gaussian belief about h becomes behind `bend`: a component a sample path."""
+    h = middle + deviation * even_normals(PATHS, (1,))[0]
+    f = bend(h, steepness)[:, :, None]
+    return Mixture(f, np.full_like(f, OWN_NOISE**2))
+
+
+def bent_figure(
+    middle: float, deviation: float, steepness: float, ink: Ink, height: int = 340
 ) -> dict:
-    """The fit, what each layer's KL takes off it, and what is left: the bound, over the steps."""
-    fit, kl = record
-    if not len(fit):
-        return saying("The curves begin with the first step.", ink, height)
+    """Left, a Gaussian belief about h below the layer's curve; right, what comes out of it."""
     layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", nticks=6)
-    layout["yaxis"] = labelled_axis(ink, "nats")
-    layout["legend"] |= {"font": {"size": 11}}
-    step, parts = _thinned(np.column_stack([fit, kl]), steps)
-    levels = parts[:, :1] - np.cumsum(np.column_stack([np.zeros(len(step)), parts[:, 1:]]), 1)
-    traces = []
-    for l in range(kl.shape[1]):
-        name = f"KL of layer {l + 1}"
-        colour = KL_COLOURS[l % len(KL_COLOURS)]
-        traces.append(band(step, levels[:, l + 1], levels[:, l], name, tint(colour, 0.45)))
-    for name, values, stroke in (
-        ("fit", levels[:, 0], {"color": ink.data, "width": 1.8, "dash": "dash"}),
-        ("bound", levels[:, -1], {"color": DEEP, "width": 2.6}),
-    ):
-        traces.append(
-            {
-                **line(typed(step), typed(values)),
-                "name": name,
-                "line": stroke,
-                "hovertemplate": name + " %{y:,.1f} nats at step %{x:,.0f}<extra></extra>",
-            }
-        )
-    layout["yaxis"]["range"] = bound_range([levels[:, -1], levels[:, 0]])
+    layout["xaxis"] = labelled_axis(
+        ink, "h, what leaves the first layer", range=[-2.2, 2.2], domain=[0, 0.6]
+    )
+    layout["yaxis"] = labelled_axis(ink, "y", range=[-1.75, 1.75])
+    h = np.linspace(-2.2, 2.2, 241)
+    y = np.linspace(-1.75, 1.75, 281)
+    mixture = bent_mixture(middle, deviation, steepness)
+    paths = middle + deviation * even_normals(PATHS, (1,))[0][:, 0]
+    belief = np.exp(-0.5 * ((h - middle) / deviation) ** 2)
+    density = np.exp(mixture.log_density(y[:, None])).ravel()
+    mean, variance = mixture.mean.item(), mixture.variance.item()
+    summary = np.exp(-0.5 * (y - mean) ** 2 / variance) / np.sqrt(2 * np.pi * variance)
+    most = 1.05 * float(max(density.max(), summary.max()))
+    layout["xaxis2"] = labelled_axis(ink, "density of y", range=[0, most], domain=[0.66, 1])
+    layout["yaxis2"] = labelled_axis(
+        ink, "", range=[-1.75, 1.75], matches="y", anchor="x2", showticklabels=False
+    )
+    floor = np.full_like(h, -1.75)
+    right = {"xaxis": "x2", "yaxis": "y2"}
+    traces = [
+        band(h, floor, floor + 0.6 * belief, "belief about h", tint(DEEP, 0.22)),
+        {
+            **line(typed(h), typed(bend(h, steepness))),
+            "name": "the second layer",
+            "line": {"color": ink.text, "width": 2},
+            "hovertemplate": "h = %{x:.2f} goes to %{y:.2f}<extra></extra>",
+        },
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": f"{PATHS} sample paths",
+            "x": typed(paths),
+            "y": typed(bend(paths, steepness)),
+            "marker": {"color": DRAW, "size": 8, "line": {"color": ink.paper, "width": 1}},
+            "hovertemplate": "a path: h = %{x:.2f}, y = %{y:.2f}<extra></extra>",
+        },
+        {
+            **line(typed(density), typed(y)),
+            **right,
+            "name": "mixture",
+            "line": {"color": DEEP, "width": 3},
+            "hovertemplate": "mixture %{x:.2f} at y = %{y:.2f}<extra></extra>",
+        },
+        {
+            **line(typed(summary), typed(y)),
+            **right,
+            "name": "Gaussian summary",
+            "line": {"color": tint(DEEP, 0.75), "width": 2, "dash": "dot"},
+            "hovertemplate": "summary %{x:.2f} at y = %{y:.2f}<extra></extra>",
+        },
+    ]
     return {"data": traces, "layout": layout}
 
 
-# Live runs on one input.
-
-
-def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
-    """What the lessons show of a run: predictions, layers, the bound and its parts."""
-    if moment is None:
-        return _before(run, ink)
-    seen: View1D = view_1d(run, moment) if isinstance(moment, Snapshot) else moment
-    deep, rival, steps = record_of(run, moment)
-    both, parts = bound_figure(deep, rival, ink, steps=steps), parts_figure(deep, ink, steps=steps)
-    elements = {
-        "bound": _picture(both, "The bound over the steps.", ink),
-        "parts": _picture(parts, "The deep model's fit, KL a layer, and bound.", ink),
-        "bound_words": {"text": bound_words(seen)},
-    }
-    for name, panel, words in (
-        ("deep", seen.deep, "The deep model's"),
-        ("rival", seen.rival, "The single layer's"),
-    ):
-        figure = prediction_figure(seen, panel, name == "deep", False, ink)
-        if name == "deep":
-            figure["layout"]["meta"] = {"drag": {"trace": "inducing points"}}
-        alt = f"{words} prediction at step {seen.step}, with the data."
-        elements[name] = _picture(figure, alt, ink)
-    L = len(seen.layers)
-    for l, layer in enumerate(seen.layers):
-        figure = layer_figure(layer, seen.x_name, seen.y_name, l == 0, l == L - 1, ink)
-        alt = f"What {layer.title} does, and what has come out of it."
-        elements[f"layer_{l}"] = _picture(figure, alt, ink)
-    elements["layers_words"] = {"text": layers_words(seen)}
-    for element in elements.values():
-        if "figure" in element:
-            element["figure"]["layout"]["uirevision"] = run.dataset.name
-    return elements
-
-
-def layers_words(seen: View1D | View2D | ViewMany) -> str:
-    """Each inner layer's KL and how on it is, in a line."""
-    said = []
-    for l, layer in enumerate(seen.layers[:-1]):
-        kl = f"KL {layer.kl:,.1f} nats. " if np.isfinite(layer.kl) else ""
-        said.append(f"**Layer {l + 1}:** {kl}{meter_words(layer.departure, False)}")
-    return " ".join(said) or "One layer has nothing below it that could be on or off."
-
-
-def _before(run: Run, ink: Ink) -> dict[str, dict]:
-    """The data alone, until the start values are there."""
-    data = run.dataset
-    figure = data_figure(data.X[:, 0], data.Y[:, 0], data.input_names[0], data.output_names[0], ink)
-    picture = _picture(figure, "The data, before any model has seen them.", ink)
-    waiting = {"text": "The bound is known after the first step."}
-    return {
-        "deep": picture,
-        "rival": picture,
-        "bound": _picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
-        "parts": _picture(parts_figure(NOTHING, ink), "No bound yet.", ink),
-        "bound_words": waiting,
-        "layers_words": waiting,
-    }
-
-
-def _picture(figure: dict, alt: str, ink: Ink) -> dict:
-    return {"figure": figure, "alt": alt, "paper": ink.paper}
+def estimates_figure(values: np.ndarray, truth: float, ink: Ink, height: int = 260) -> dict:
+    """Running means of estimates (K, T), each from its own draws, and what they estimate."""
+    layout = base_layout(ink, height)
+    T = values.shape[1]
+    layout["xaxis"] = labelled_axis(ink, "estimates so far", type="log", range=[0, np.log10(T)])
+    layout["yaxis"] = labelled_axis(ink, "their mean")
+    n = np.arange(1, T + 1)
+    means = np.cumsum(values, 1) / n
+    spread = 2 * values.std() / np.sqrt(n)
+    traces = [
+        band(n, truth - spread, truth + spread, "truth ± 2 standard errors", tint(DEEP, 0.16)),
+        {
+            **lines(n, means),
+            "name": f"{len(values)} people who average",
+            "line": {"color": DRAW, "width": 1.4},
+        },
+        {
+            **line(typed(np.array([1, T])), typed(np.array([truth, truth]))),
+            "name": "truth",
+            "line": {"color": ink.text, "width": 2, "dash": "dash"},
+            "hovertemplate": "truth %{y:.3g}<extra></extra>",
+        },
+    ]
+    reach = 1.2 * 2 * float(values.std()) or 1.0
+    layout["yaxis"]["range"] = [truth - reach, truth + reach]
+    return {"data": traces, "layout": layout}

@@ -27,7 +27,7 @@ from dgp_core.live.views.by_hand import (
 )
 from dgp_core.live.views.layers import layer_history
 from dgp_core.live.views.prior import prior_view
-from pages.figures import lessons_a as figures
+from pages.figures import lesson_live
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
 from pages.ui.lessons.lesson import Question, Try, sheet
@@ -158,7 +158,9 @@ def test_a_layer_is_redrawn_and_an_input_followed():
 
 def without_its_end(name: str) -> str:
     """A lesson's script, up to where it is shown."""
-    text, end, _ = (LEARN / f"{name}.py").read_text(encoding="utf-8").rpartition("show(LESSON")
+    text, end, _ = (
+        (LEARN / f"{name}.py").read_text(encoding="utf-8").rpartition("lesson.show(LESSON")
+    )
     assert end
     return text
 
@@ -183,8 +185,8 @@ def test_a_lesson_prints(name):
 @pytest.mark.parametrize("ink", [LIGHT, DARK])
 def test_a_live_lesson_is_painted_before_and_during_a_film(ink):
     run = Run(catalogue.load("nearly_linear"), Choices().model, Choices().train)
-    before = figures.live(run, None, ink)
-    during = figures.live(run, film("nearly_linear")[-1], ink)
+    before = lesson_live.live(run, None, ink)
+    during = lesson_live.live(run, film("nearly_linear")[-1], ink)
     assert before.keys() <= during.keys()
     for element in during.values():
         if "figure" in element:
@@ -195,7 +197,7 @@ def test_a_live_lesson_is_painted_before_and_during_a_film(ink):
 
 def test_bands_of_the_bound_add_up():
     fit, kl = np.array([1.0, 5.0, 9.0]), np.array([[2.0, 1.0], [1.0, 1.5], [0.5, 2.0]])
-    data = {t["name"]: t for t in figures.parts_figure((fit, kl), LIGHT)["data"]}
+    data = {t["name"]: t for t in lesson_live.parts_figure((fit, kl), LIGHT)["data"]}
     assert list(data) == ["KL of layer 1", "KL of layer 2", "fit", "bound"]
     bound = np.frombuffer(_bytes(data["bound"]["y"]), "f4")
     assert np.allclose(bound, fit - kl.sum(1))

@@ -1,37 +1,41 @@
-"""Pictures of lessons 6 to 10: a Gaussian bent by a layer, and measured scores by depth."""
+"""What lessons show of a live run: some of the playground's elements, and sentences about it."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.references import LinearRegression
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.mixture import MixtureView, mixture_at
-from dgp_core.live.views.paths import even_normals
-from dgp_core.live.views.playground import View2D, ViewMany, WarpPanel, view
+from dgp_core.live.views.playground import View1D, View2D, ViewMany, WarpPanel, view, view_1d
 from dgp_core.tables.plain import plain
-from pages.figures.boards import Elements, Look, playground, star_row
+from pages.figures.boards import (
+    NOTHING,
+    Elements,
+    Look,
+    bound_words,
+    meter_words,
+    playground,
+    record_of,
+    star_row,
+)
 from pages.figures.classes import colour
-from pages.figures.lessons_a import layers_words
-from pages.figures.marks import band, base_layout, frame, labelled_axis, line, lines, typed
-from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
+from pages.figures.marks import band, base_layout, labelled_axis, line, saying, typed
+from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 from pages.figures.plane import plane_legend, recorded_map
-
-PATHS = 40
-"""Sample paths of the layer that is bent by hand."""
-
-OWN_NOISE = 0.12
-"""Deviation that the layer by hand adds to each path."""
+from pages.figures.playground import (
+    bound_figure,
+    bound_range,
+    data_figure,
+    layer_figure,
+    prediction_figure,
+    thinned,
+)
 
 COMPONENTS = ("first principal component", "second principal component")
 
 FAINT = "#F0E442"
 """Yellow, which a letter cannot have on white."""
-
-MODELS = {"linear": "Linear", "sgp": "One layer", "dgp2": "Two layers", "dgp3": "Three layers"}
-"""By the benchmark's names, from the simplest."""
 
 
 def chosen(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
@@ -213,182 +217,104 @@ def mixture_words(view: MixtureView) -> str:
     )
 
 
-def bend(h: np.ndarray, steepness: float) -> np.ndarray:
-    """The second layer by hand: from −1 to 1, around h = 0."""
-    return np.tanh(steepness * h)
+KL_COLOURS = (SINGLE, "#CC79A7", "#E69F00", DRAW, INDUCING)
+"""Of the KL of each layer, from the first."""
 
 
-def bent_mixture(middle: float, deviation: float, steepness: float) -> Mixture:
-    """What a Gaussian belief about h becomes behind `bend`: a component a sample path."""
-    h = middle + deviation * even_normals(PATHS, (1,))[0]
-    f = bend(h, steepness)[:, :, None]
-    return Mixture(f, np.full_like(f, OWN_NOISE**2))
-
-
-def bent_figure(
-    middle: float, deviation: float, steepness: float, ink: Ink, height: int = 340
+def parts_figure(
+    record: tuple[np.ndarray, np.ndarray],
+    ink: Ink,
+    height: int = 300,
+    steps: np.ndarray | None = None,
 ) -> dict:
-    """Left, a Gaussian belief about h below the layer's curve; right, what comes out of it."""
+    """The fit, what each layer's KL takes off it, and what is left: the bound, over the steps."""
+    fit, kl = record
+    if not len(fit):
+        return saying("The curves begin with the first step.", ink, height)
     layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(
-        ink, "h, what leaves the first layer", range=[-2.2, 2.2], domain=[0, 0.6]
-    )
-    layout["yaxis"] = labelled_axis(ink, "y", range=[-1.75, 1.75])
-    h = np.linspace(-2.2, 2.2, 241)
-    y = np.linspace(-1.75, 1.75, 281)
-    mixture = bent_mixture(middle, deviation, steepness)
-    paths = middle + deviation * even_normals(PATHS, (1,))[0][:, 0]
-    belief = np.exp(-0.5 * ((h - middle) / deviation) ** 2)
-    density = np.exp(mixture.log_density(y[:, None])).ravel()
-    mean, variance = mixture.mean.item(), mixture.variance.item()
-    summary = np.exp(-0.5 * (y - mean) ** 2 / variance) / np.sqrt(2 * np.pi * variance)
-    most = 1.05 * float(max(density.max(), summary.max()))
-    layout["xaxis2"] = labelled_axis(ink, "density of y", range=[0, most], domain=[0.66, 1])
-    layout["yaxis2"] = labelled_axis(
-        ink, "", range=[-1.75, 1.75], matches="y", anchor="x2", showticklabels=False
-    )
-    floor = np.full_like(h, -1.75)
-    right = {"xaxis": "x2", "yaxis": "y2"}
-    traces = [
-        band(h, floor, floor + 0.6 * belief, "belief about h", tint(DEEP, 0.22)),
-        {
-            **line(typed(h), typed(bend(h, steepness))),
-            "name": "the second layer",
-            "line": {"color": ink.text, "width": 2},
-            "hovertemplate": "h = %{x:.2f} goes to %{y:.2f}<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": f"{PATHS} sample paths",
-            "x": typed(paths),
-            "y": typed(bend(paths, steepness)),
-            "marker": {"color": DRAW, "size": 8, "line": {"color": ink.paper, "width": 1}},
-            "hovertemplate": "a path: h = %{x:.2f}, y = %{y:.2f}<extra></extra>",
-        },
-        {
-            **line(typed(density), typed(y)),
-            **right,
-            "name": "mixture",
-            "line": {"color": DEEP, "width": 3},
-            "hovertemplate": "mixture %{x:.2f} at y = %{y:.2f}<extra></extra>",
-        },
-        {
-            **line(typed(summary), typed(y)),
-            **right,
-            "name": "Gaussian summary",
-            "line": {"color": tint(DEEP, 0.75), "width": 2, "dash": "dot"},
-            "hovertemplate": "summary %{x:.2f} at y = %{y:.2f}<extra></extra>",
-        },
-    ]
-    return {"data": traces, "layout": layout}
-
-
-def estimates_figure(values: np.ndarray, truth: float, ink: Ink, height: int = 260) -> dict:
-    """Running means of estimates (K, T), each from its own draws, and what they estimate."""
-    layout = base_layout(ink, height)
-    T = values.shape[1]
-    layout["xaxis"] = labelled_axis(ink, "estimates so far", type="log", range=[0, np.log10(T)])
-    layout["yaxis"] = labelled_axis(ink, "their mean")
-    n = np.arange(1, T + 1)
-    means = np.cumsum(values, 1) / n
-    spread = 2 * values.std() / np.sqrt(n)
-    traces = [
-        band(n, truth - spread, truth + spread, "truth ± 2 standard errors", tint(DEEP, 0.16)),
-        {
-            **lines(n, means),
-            "name": f"{len(values)} people who average",
-            "line": {"color": DRAW, "width": 1.4},
-        },
-        {
-            **line(typed(np.array([1, T])), typed(np.array([truth, truth]))),
-            "name": "truth",
-            "line": {"color": ink.text, "width": 2, "dash": "dash"},
-            "hovertemplate": "truth %{y:.3g}<extra></extra>",
-        },
-    ]
-    reach = 1.2 * 2 * float(values.std()) or 1.0
-    layout["yaxis"]["range"] = [truth - reach, truth + reach]
-    return {"data": traces, "layout": layout}
-
-
-def summary(rows: Sequence[dict], name: str, score: str) -> dict[str, tuple[float, float, int]]:
-    """Mean, standard error and number of splits of a score, by model, on one set."""
-    found = {}
-    for model in MODELS:
-        values = [row[score] for row in rows if (row["set"], row["model"]) == (name, model)]
-        if values:
-            error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-            found[model] = (float(np.mean(values)), float(error), len(values))
-    return found
-
-
-def depth_figure(
-    rows: Sequence[dict], name: str, printed: dict[str, float | None], ink: Ink, height: int = 240
-) -> dict:
-    """Held-out log-likelihood by model on one set: a dot a split, their mean, the paper's."""
-    layout = base_layout(ink, height)
-    means = summary(rows, name, "loglik")
-    seen = list(means)
-    own = [(row["loglik"], seen.index(row["model"])) for row in rows if row["set"] == name]
-    paper = [(value, seen.index(m)) for m, value in printed.items() if value is not None]
-    reach = frame(np.array([x for x, _ in own + paper]), 0.06)
-    layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood (nats a row)", range=reach)
-    layout["yaxis"] = labelled_axis(
-        ink,
-        "",
-        tickvals=list(range(len(seen))),
-        ticktext=[MODELS[model] for model in seen],
-        range=[len(seen) - 0.4, -0.6],
-    )
-    bars = [(means[model][0], y, end) for y, model in enumerate(seen) for end in (-0.3, 0.3, None)]
-    mean = {
-        **line(
-            typed(np.array([x for x, _, _ in bars])),
-            typed(np.array([np.nan if end is None else y + end for _, y, end in bars])),
-        ),
-        "name": "mean",
-        "line": {"width": 3, "color": DEEP},
-        "hovertemplate": "mean %{x:.3f}<extra></extra>",
-    }
-    traces = [
-        _marks(own, "one split", {"color": tint(DEEP, 0.45), "size": 7}),
-        mean,
-        _marks(
-            paper,
-            "the paper",
+    layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", nticks=6)
+    layout["yaxis"] = labelled_axis(ink, "nats")
+    layout["legend"] |= {"font": {"size": 11}}
+    step, parts = thinned(np.column_stack([fit, kl]), steps)
+    levels = parts[:, :1] - np.cumsum(np.column_stack([np.zeros(len(step)), parts[:, 1:]]), 1)
+    traces = []
+    for l in range(kl.shape[1]):
+        name = f"KL of layer {l + 1}"
+        colour = KL_COLOURS[l % len(KL_COLOURS)]
+        traces.append(band(step, levels[:, l + 1], levels[:, l], name, tint(colour, 0.45)))
+    for name, values, stroke in (
+        ("fit", levels[:, 0], {"color": ink.data, "width": 1.8, "dash": "dash"}),
+        ("bound", levels[:, -1], {"color": DEEP, "width": 2.6}),
+    ):
+        traces.append(
             {
-                "color": ink.paper,
-                "symbol": "diamond",
-                "size": 10,
-                "line": {"width": 2, "color": SINGLE},
-            },
-        ),
-    ]
+                **line(typed(step), typed(values)),
+                "name": name,
+                "line": stroke,
+                "hovertemplate": name + " %{y:,.1f} nats at step %{x:,.0f}<extra></extra>",
+            }
+        )
+    layout["yaxis"]["range"] = bound_range([levels[:, -1], levels[:, 0]])
     return {"data": traces, "layout": layout}
 
 
-def _marks(places: list[tuple[float, int]], name: str, marker: dict) -> dict:
+def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
+    """What the lessons show of a run: predictions, layers, the bound and its parts."""
+    if moment is None:
+        return _before(run, ink)
+    seen: View1D = view_1d(run, moment) if isinstance(moment, Snapshot) else moment
+    deep, rival, steps = record_of(run, moment)
+    both, parts = bound_figure(deep, rival, ink, steps=steps), parts_figure(deep, ink, steps=steps)
+    elements = {
+        "bound": _picture(both, "The bound over the steps.", ink),
+        "parts": _picture(parts, "The deep model's fit, KL a layer, and bound.", ink),
+        "bound_words": {"text": bound_words(seen)},
+    }
+    for name, panel, words in (
+        ("deep", seen.deep, "The deep model's"),
+        ("rival", seen.rival, "The single layer's"),
+    ):
+        figure = prediction_figure(seen, panel, name == "deep", False, ink)
+        if name == "deep":
+            figure["layout"]["meta"] = {"drag": {"trace": "inducing points"}}
+        alt = f"{words} prediction at step {seen.step}, with the data."
+        elements[name] = _picture(figure, alt, ink)
+    L = len(seen.layers)
+    for l, layer in enumerate(seen.layers):
+        figure = layer_figure(layer, seen.x_name, seen.y_name, l == 0, l == L - 1, ink)
+        alt = f"What {layer.title} does, and what has come out of it."
+        elements[f"layer_{l}"] = _picture(figure, alt, ink)
+    elements["layers_words"] = {"text": layers_words(seen)}
+    for element in elements.values():
+        if "figure" in element:
+            element["figure"]["layout"]["uirevision"] = run.dataset.name
+    return elements
+
+
+def layers_words(seen: View1D | View2D | ViewMany) -> str:
+    """Each inner layer's KL and how on it is, in a line."""
+    said = []
+    for l, layer in enumerate(seen.layers[:-1]):
+        kl = f"KL {layer.kl:,.1f} nats. " if np.isfinite(layer.kl) else ""
+        said.append(f"**Layer {l + 1}:** {kl}{meter_words(layer.departure, False)}")
+    return " ".join(said) or "One layer has nothing below it that could be on or off."
+
+
+def _before(run: Run, ink: Ink) -> dict[str, dict]:
+    """The data alone, until the start values are there."""
+    data = run.dataset
+    figure = data_figure(data.X[:, 0], data.Y[:, 0], data.input_names[0], data.output_names[0], ink)
+    picture = _picture(figure, "The data, before any model has seen them.", ink)
+    waiting = {"text": "The bound is known after the first step."}
     return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": [x for x, _ in places],
-        "y": [y for _, y in places],
-        "marker": marker,
-        "hovertemplate": name + " %{x:.3f}<extra></extra>",
+        "deep": picture,
+        "rival": picture,
+        "bound": _picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
+        "parts": _picture(parts_figure(NOTHING, ink), "No bound yet.", ink),
+        "bound_words": waiting,
+        "layers_words": waiting,
     }
 
 
-def against_one_layer(rows: Sequence[dict], name: str) -> dict[str, dict[int, float]]:
-    """What two and three layers gain on one, in nats a row, on each split that both have."""
-    scores = {(r["model"], r["split"]): r["loglik"] for r in rows if r["set"] == name}
-    found = {
-        model: {
-            split: value - scores["sgp", split]
-            for (own, split), value in scores.items()
-            if own == model and ("sgp", split) in scores
-        }
-        for model in ("dgp2", "dgp3")
-    }
-    return {model: gains for model, gains in found.items() if gains}
+def _picture(figure: dict, alt: str, ink: Ink) -> dict:
+    return {"figure": figure, "alt": alt, "paper": ink.paper}
