@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 BINS = 10
 """Of a PIT histogram, and of a reliability curve."""
@@ -22,8 +22,14 @@ def inside(pit: np.ndarray, shares: np.ndarray | tuple[float, ...] | float) -> n
 
 def expected_bin_counts(n: int, n_bins: int = BINS) -> tuple[float, float]:
     """Between these two lie 95 % of a calibrated model's PIT bins of n rows."""
-    low, high = stats.binom.interval(CONFIDENCE, n, 1 / n_bins)
-    return float(low), float(high)
+    tail = (1 - CONFIDENCE) / 2
+    return _binomial_quantile(tail, n, 1 / n_bins), _binomial_quantile(1 - tail, n, 1 / n_bins)
+
+
+def _binomial_quantile(q: float, n: int, p: float) -> float:
+    """The smallest k of which P(count ≤ k) ≥ q."""
+    k = np.ceil(special.bdtrik(q, n, p))
+    return float(k - 1 if k > 0 and special.bdtr(k - 1, n, p) >= q else k)
 
 
 def count_pit(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from dgp_core.evaluation import calibration
 from dgp_core.evaluation.calibration import BINS, Reliability
@@ -86,7 +86,7 @@ def residuals(card: ScoreCard, output: int = 0) -> Residuals:
     f = _numbers(card)
     assert f.mean is not None and f.pit is not None
     mean, pit = f.mean[:, output], np.clip(f.pit[:, output], 1e-12, 1 - 1e-12)
-    return Residuals(mean, card.observed[:, output] - mean, stats.norm.ppf(pit), card.rows)
+    return Residuals(mean, card.observed[:, output] - mean, ndtri(pit), card.rows)
 
 
 def _numbers(card: ScoreCard) -> Forecast:

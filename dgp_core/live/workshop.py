@@ -5,7 +5,6 @@ programs of size classes serve nearly every run (`dgp_core.training.programs`). 
 a program of its own has it compiled in a thread apart, so that nobody's picture freezes meanwhile.
 """
 
-import ctypes
 import os
 import secrets
 import sys
@@ -22,6 +21,7 @@ from dgp_core.archive import Archive
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import HISTORY_BYTES, TURN_SECONDS, Run
+from dgp_core.training.memory import give_back
 from dgp_core.training.plan import pair_cost
 from dgp_core.training.programs import programs
 from dgp_core.training.train import TrainSpec
@@ -54,7 +54,7 @@ MOST_BYTES = min(8 * 2**30, _memory() // 2)
 MOST_SHAPES = 250
 """Shapes whose compiled programs are kept; thousands of programs are more than XLA bears."""
 
-TIDY_SECONDS = 30.0
+TIDY_SECONDS = 10.0
 """How often programs that nobody uses are let go."""
 
 JOIN_SECONDS = 60.0
@@ -333,7 +333,7 @@ class Workshop:
         if now - self._tidied > TIDY_SECONDS:
             self._tidied = now
             programs().tidy()
-            _give_back()
+            give_back()
         self._admit()
 
     def _next(self, now: float) -> tuple[Ticket | None, float]:
@@ -440,7 +440,7 @@ class Workshop:
                 with self._wake:
                     self._known.clear()
             self._prepare(ticket)
-            _give_back()
+            give_back()
 
     def _prepare(self, ticket: Ticket) -> None:
         ticket.run.prepare()
@@ -458,14 +458,6 @@ def _give_way(*threads: int) -> None:
         for thread in threads:
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, thread, NICE)
-
-
-def _give_back() -> None:
-    """What a compiler leaves with malloc, a few hundred megabytes, goes back to the system where
-    that can be asked for."""
-    if sys.platform.startswith("linux"):
-        with suppress(OSError, AttributeError):  # not every libc has it
-            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _xla_threads() -> list[int]:

@@ -36,6 +36,7 @@ from dgp_core.gp.model import Bound
 from dgp_core.training import generic
 from dgp_core.training.compile_cache import cache_folder, processor, without_cache
 from dgp_core.training.generic import Size
+from dgp_core.training.memory import give_back
 
 OPTIONS = {
     "xla_cpu_use_fusion_emitters": False,
@@ -44,10 +45,10 @@ OPTIONS = {
 }
 """For XLA on the CPU, whatever JAX is set to: half the time to compile, and steps no slower."""
 
-MOST_IDLE = 3
-"""Loaded programs that are kept though nobody uses them."""
-IDLE_SECONDS = 60.0
-"""A program that was not called for so long is idle."""
+MOST_IDLE = 2
+"""Loaded training programs that are kept though nobody uses them; some forty megabytes each."""
+IDLE_SECONDS = 10.0
+"""A program that was not called for so long is idle: to load it again takes 0.3 s."""
 
 COMPILERS = 2
 GRACE_SECONDS = 12.0
@@ -248,7 +249,9 @@ class Programs:
                 self._compilers.ask(program, urgent=True).result()
         if path.is_file():
             try:
-                return _load(program, path)
+                function = _load(program, path)
+                give_back()
+                return function
             except Exception:  # written by something else: made anew
                 path.unlink(missing_ok=True)
         compiled = compile_program(program)
@@ -270,11 +273,17 @@ class Programs:
         return self.folder / _fingerprint() / f"{program.name}-{numbers}.program"
 
     def _let_go(self) -> None:
-        """Forgets the oldest of the programs that nobody uses now."""
+        """Forgets the oldest of the training programs that nobody uses now, and the pictures'
+        programs of the same classes."""
         now = time.monotonic()
         idle = [p for p, (_, used) in self._loaded.items() if now - used > IDLE_SECONDS]
-        for program in idle[: max(0, len(idle) - MOST_IDLE)]:
+        train = [program for program in idle if program.name == "train"]
+        for program in train[: max(0, len(train) - MOST_IDLE)]:
             del self._loaded[program]
+        used = {p.size.of_layers for p in self._loaded if p.name == "train"}
+        for program in idle:
+            if program.name != "train" and program.size not in used:
+                self._loaded.pop(program, None)
 
     def tidy(self) -> None:
         """Lets go of what nobody uses, in memory and on disk."""

@@ -2,7 +2,6 @@
 Gaussian behind a layer, means of noisy estimates."""
 
 import numpy as np
-from scipy.stats import norm
 
 from dgp_core.gp.mixture import Mixture
 from dgp_core.live.views.by_hand import (
@@ -261,6 +260,11 @@ def _map_figure(
 # 5 · The bound by hand.
 
 
+def _normal(u: np.ndarray, mean: float, sd: float) -> np.ndarray:
+    """N(u; mean, sd²)."""
+    return np.exp(-0.5 * ((u - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
+
+
 def belief_figure(
     y: float, noise: float, mean: float, sd: float, parts: BoundByHand, ink: Ink, height: int = 320
 ) -> dict:
@@ -269,10 +273,10 @@ def belief_figure(
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, "u", range=[-3.5, 3.5])
     layout["yaxis"] = labelled_axis(ink, "density", range=[0, 1.75])
-    best = norm.pdf(u, parts.best_mean, parts.best_sd)
+    best = _normal(u, parts.best_mean, parts.best_sd)
     curves = (
-        ("your q(u)", norm.pdf(u, mean, sd), {"color": DEEP, "width": 2.8}),
-        ("prior p(u)", norm.pdf(u), {"color": ink.data, "width": 1.8, "dash": "dot"}),
+        ("your q(u)", _normal(u, mean, sd), {"color": DEEP, "width": 2.8}),
+        ("prior p(u)", _normal(u, 0.0, 1.0), {"color": ink.data, "width": 1.8, "dash": "dot"}),
         ("exact posterior", best, {"color": INDUCING, "width": 1.8, "dash": "dash"}),
     )
     traces = [

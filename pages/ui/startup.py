@@ -16,6 +16,7 @@ from dgp_core.live.run import Run, size_programs
 from dgp_core.live.views.mixture import mixture_at
 from dgp_core.live.workshop import Workshop, WorkshopError
 from dgp_core.training.generic import INDUCING
+from dgp_core.training.memory import limit_arenas
 from dgp_core.training.programs import Program, programs
 from pages.ui.choices import DATA, Choices
 from pages.ui.stage.server import server, stop
@@ -48,15 +49,12 @@ def wanted() -> Iterator[Program]:
                 yield from size_programs(size._replace(inducing=inducing, beside=True))
 
 
-def _employ_compilers(workshop: Workshop) -> None:
+def _prefetch(workshop: Workshop) -> None:
     """Has everything compiled before anybody asks for it."""
-    first = Choices()
-    own = programs()
-    own.employ(Run(first.dataset, first.model, first.train).programs, workshop.wake)
     for program in dict.fromkeys(wanted()):
         if workshop.stopping:
             return
-        own.prefetch(program)
+        programs().prefetch(program)
 
 
 def _load() -> None:
@@ -74,9 +72,12 @@ async def lifespan(_app):
     # The folder pages/ is not Streamlit's own kind, whose scripts it would list by itself: said
     # before the first visit, which may go straight to a page.
     PagesManager.uses_pages_directory = False
+    limit_arenas()
     first = Choices()
     workshop = server().workshop
-    workshop.employ(partial(_employ_compilers, workshop), "dgp-wanted")
+    # Compilers come before the first run: this process would compile for it otherwise.
+    programs().employ(Run(first.dataset, first.model, first.train).programs, workshop.wake)
+    workshop.employ(partial(_prefetch, workshop), "dgp-prefetch")
     run_id, _ = workshop.start(first.dataset, first.model, first.train)
     workshop.watch(run_id).pause()
     workshop.employ(partial(_rehearse, workshop, run_id), "dgp-rehearse")

@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.stats import norm
 
 from dgp_core.live.views.prior import INPUT_RANGE, PriorMean, features
 
@@ -251,15 +250,20 @@ class BoundByHand:
         return self.fit - self.kl
 
 
+def _log_normal(difference: float, sd: float) -> float:
+    """log N(difference; 0, sd²)."""
+    return float(-0.5 * (difference / sd) ** 2 - np.log(sd) - 0.5 * np.log(2 * np.pi))
+
+
 def bound_by_hand(y: float, noise: float, mean: float, sd: float) -> BoundByHand:
     """log N(y; m, σ²) − s²/2σ², less (m² + s² − 1)/2 − log s."""
-    fit = norm.logpdf(y, mean, noise) - 0.5 * (sd / noise) ** 2
+    fit = _log_normal(y - mean, noise) - 0.5 * (sd / noise) ** 2
     kl = 0.5 * (mean**2 + sd**2 - 1.0) - np.log(sd)
     best = noise**2 + 1.0
     return BoundByHand(
         fit=float(fit),
         kl=float(kl),
-        evidence=float(norm.logpdf(y, 0.0, np.sqrt(best))),
+        evidence=_log_normal(y, np.sqrt(best)),
         best_mean=y / best,
         best_sd=float(noise / np.sqrt(best)),
     )
