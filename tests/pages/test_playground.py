@@ -308,7 +308,7 @@ def test_every_choice_that_is_offered_is_taken_as_it_is():
 def test_plotly_s_own_script_and_ours_are_served_whole():
     path = STATIC / Path(library()).name
     assert path.stat().st_size > 1_000_000 and plotly.__version__ in path.name
-    folder = Path(session.__file__).parent
+    folder = Path(session.__file__).parent / "stage"
     sketch = Path(sketch_script()).name
     assert (STATIC / sketch).read_bytes() == (folder / "sketch.js").read_bytes()
     served = (STATIC / Path(stage_script()).name).read_text(encoding="utf-8")
@@ -349,8 +349,8 @@ def test_a_page_s_html_asks_for_the_scripts_at_once(accept, body, changed):
 @pytest.mark.parametrize("ink", [LIGHT, DARK])
 @pytest.mark.parametrize("name", ["step", "ridge", "spiral", "pinwheel", "arm", "digits"])
 def test_a_recording_is_painted_without_any_computation(name, ink, monkeypatch):
-    for kind in ("views_1d", "views_2d", "views_many"):
-        monkeypatch.setattr(f"dgp_core.live.{kind}.evaluated", None)
+    for kind in ("one_input", "two_inputs", "table"):
+        monkeypatch.setattr(f"dgp_core.live.views.{kind}.evaluated", None)
     run = Run(Choices(data=name).dataset, Choices(data=name).model, Choices().train)
     for moment in (film(name)[0], film(name)[-1]):
         painted = boards.playground(run, moment, boards.Look(ink))
