@@ -70,7 +70,7 @@ AILMENTS = {
         "The learning rate is 1 instead of 0.01. Both runs pause at step 1,000.",
         "The first steps throw the parameters far away; what is safe there is to call everything "
         "noise. The prediction is a flat line with a broad shade, the noise is as large as the "
-        "data's own deviation, and the bound stays where it is. It never comes back: from there, "
+        "data's own deviation, and the bound stays where it is. It seldom comes back: from there, "
         "no small step helps.",
         "0.01 is safe, 0.05 with a rate that falls at the end is quicker. If the bound leaps up "
         "and down, divide by three.",
