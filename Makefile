@@ -11,7 +11,7 @@ app: .venv/app.stamp
 
 test: lint
 	$(BIN)/python tests/browser/get_browser.py
-	nice -n 10 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	nice -n 10 $(BIN)/python -m pytest -n logical --maxprocesses 4 --no-loadscope-reorder
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

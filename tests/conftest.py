@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from dgp_core.training import compile_cache
 
@@ -37,29 +38,45 @@ settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")
 
 LONGEST = (
-    "browser/test_your_data.py",
-    "browser/test_playground.py",
-    "browser/test_lessons_6_to_10.py",
-    "browser/test_lessons_1_to_5.py",
+    "browser",
     "pages/test_lessons_6_to_10.py",
     "core/test_estimator.py",
-    "pages/test_lessons_1_to_5.py",
     "live/test_live.py",
+    "training/test_generic.py",
+    "core/test_main.py",
     "pages/test_other_pages.py",
+    "pages/test_lesson_links.py",
+    "core/test_archive.py",
+    "pages/test_lessons_1_to_5.py",
+    "gp/test_model.py",
 )
-"""Files that take minutes."""
+"""What takes longest: one process runs all of a file, or of the browser's folder."""
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 
+def unit(nodeid: str) -> str:
+    """What one process runs: a file, or the browser's folder, which shares a server."""
+    file = nodeid.split("::")[0].removeprefix("tests/")
+    return "browser" if file.startswith("browser/") else file
+
+
+class Units(LoadFileScheduling):
+    """Hands out whole units."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log) -> Units:
+    return Units(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the longest files, so that processes that share the suite end together."""
-
-    def place(item: pytest.Item) -> int:
-        name = item.path.relative_to(Path(__file__).parent).as_posix()
-        return LONGEST.index(name) if name in LONGEST else len(LONGEST)
-
-    items.sort(key=place)
+    """Begins with what takes longest, so that processes that share the suite end together."""
+    order = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(unit(item.nodeid), len(LONGEST)))
 
 
 @pytest.fixture

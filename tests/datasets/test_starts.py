@@ -116,8 +116,8 @@ def test_a_later_moment_is_what_the_present_code_computes(name, step):
 
 def test_a_film_is_shown_without_any_computation(monkeypatch):
     starts._film.cache_clear()
-    for kind in ("views_1d", "views_2d", "views_many"):
-        monkeypatch.setattr(f"dgp_core.live.{kind}.evaluated", None)
+    for kind in ("one_input", "two_inputs", "table"):
+        monkeypatch.setattr(f"dgp_core.live.views.{kind}.evaluated", None)
     monkeypatch.setattr("dgp_core.live.run.create_model", None)
     for name in starts.NAMES:
         assert len(starts.film(name)) == len(starts.STEPS)

@@ -421,8 +421,8 @@ def test_a_fold_that_fails_says_why_and_the_others_go_on(workshop, monkeypatch):
     trial.close()
 
 
-def test_nobody_watching_pauses_and_then_ends_a_trial():
-    now = [0.0]
+def test_nobody_watching_pauses_and_then_ends_a_trial(monkeypatch):
+    now, looks = [0.0], []
     workshop = Workshop(workers=1, clock=lambda: now[0])
     try:
         long = TrainSpec(steps=100_000, minibatch=None)
@@ -435,10 +435,15 @@ def test_nobody_watching_pauses_and_then_ends_a_trial():
             exact=False,
             clock=lambda: now[0],
         )
-        run = workshop.watch(trial.main_id)
+        run, check = workshop.watch(trial.main_id), trial._check
+        monkeypatch.setattr(trial, "_check", lambda: (looks.append(now[0]), check()))
         wait(trial, lambda: trial._worked > 0)
         now[0] += IDLE_SECONDS + 1
         step = at_rest(run)
+        end = time.monotonic() + 60
+        while looks[-2:] != [now[0]] * 2:  # its thread has seen that nobody watches
+            assert time.monotonic() < end
+            time.sleep(0.01)
         trial.watch()
         worked = trial._worked
         wait(trial, lambda: run.latest.step > step and trial._worked > worked)

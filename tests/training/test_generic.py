@@ -18,7 +18,7 @@ from dgp_core.training.generic import (
     unpadded_state,
 )
 from dgp_core.training.optimise import create_state
-from dgp_core.training.programs import Program, compile_program
+from dgp_core.training.programs import Program, programs
 from dgp_core.training.train import Rows, TrainSpec, train_chunk
 from tests.core.runs import elsewhere
 
@@ -49,14 +49,8 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def program():
-    made = {}
-
-    def of(size: Size):
-        if size not in made:
-            made[size] = compile_program(Program("train", size))
-        return made[size]
-
-    return of
+    """The program of a size class, compiled or loaded as a run's is."""
+    return lambda size: programs().get(Program("train", size))
 
 
 def problem(spec: ModelSpec, train: TrainSpec):
