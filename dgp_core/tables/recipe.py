@@ -2,7 +2,8 @@
 
 import difflib
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -20,11 +21,12 @@ from dgp_core.tables.parsing import (
 from dgp_core.tables.plain import counted, visible
 
 if TYPE_CHECKING:
-    from dgp_core.tables.table import Table
+    from dgp_core.tables.table import Column, Table
 
 Missing = Literal["drop", "fill"]
 Transform = Literal["none", "log"]
 CLASS_LIMIT = 100
+ONE_ROW = "This file has one row, and learning takes at least two: bring more rows."
 UNITS = {"days": 86_400e6, "hours": 3_600e6, "seconds": 1e6}
 """Microseconds in each unit that a date may be counted in."""
 
@@ -173,7 +175,7 @@ class Recipe:
         first file's median if that file's were filled, else it is an error.
         """
         X = self._inputs(table)
-        for column, x in zip(self.inputs_from, self._blocks(X), strict=True):
+        for column, x in zip(self.inputs_from, self.blocks(X), strict=True):
             rows = np.flatnonzero(np.isnan(x).any(1)) + 1
             if rows.size:
                 few = ", ".join(f"{r:,}" for r in rows[:3]) + (", …" if rows.size > 3 else "")
@@ -220,7 +222,7 @@ class Recipe:
         log = np.array([transform == "log" for transform in self.transforms])
         return np.where(log, np.exp(np.where(log, Y, 0.0)), Y)
 
-    def _blocks(self, X: np.ndarray) -> list[np.ndarray]:
+    def blocks(self, X: np.ndarray) -> list[np.ndarray]:
         """X split into what each column gave."""
         ends = np.cumsum([len(column.names) for column in self.inputs_from])
         return np.split(X, ends[:-1], axis=1)
@@ -242,7 +244,7 @@ class Recipe:
         """The inputs (N, D), NaN where a cell is missing and not filled."""
         self._find(table, self.inputs_from)
         X = np.empty((table.rows, sum(len(column.names) for column in self.inputs_from)))
-        for column, block in zip(self.inputs_from, self._blocks(X), strict=True):
+        for column, block in zip(self.inputs_from, self.blocks(X), strict=True):
             codes = column.codes(table.cells[column.column], table.decimal_comma)
             block[:] = column.inputs(codes, self.missing == "fill")
         return X
@@ -288,6 +290,25 @@ class Prepared:
     report: tuple[str, ...]
     """Rows and columns in and out, and why."""
 
+    def refit(self, train: np.ndarray) -> "Prepared":
+        """The same rows, missing cells filled with the medians of the training rows alone.
+
+        (A level that no training row has is a constant input there, which the Scaler drops.)
+        """
+        if self.recipe.missing != "fill":
+            return self
+        X, sources = self.dataset.X.copy(), []
+        for column, block in zip(self.recipe.inputs_from, self.recipe.blocks(X), strict=True):
+            if column.kind != "category":
+                absent = block[:, -1] == 1 if column.indicator else np.zeros(len(X), bool)
+                known = block[train, 0][~absent[train]]
+                median = float(np.median(known)) if known.size else 0.0
+                block[absent, 0] = median
+                column = replace(column, median=median)
+            sources.append(column)
+        recipe = replace(self.recipe, inputs_from=tuple(sources))
+        return replace(self, dataset=replace(self.dataset, X=X), recipe=recipe)
+
 
 def prepare(
     table: "Table",
@@ -302,6 +323,8 @@ def prepare(
         raise TableError(f"Choose a task of {get_args(Task)} and missing of {get_args(Missing)}.")
     if not set(transforms) <= set(get_args(Transform)) or len(transforms) != len(targets):
         raise TableError(f"Choose a transform of {get_args(Transform)} for each target.")
+    if table.rows < 2:
+        raise TableError(ONE_ROW)
     report = []
     goals = tuple(_target(table, name, task) for name in targets)
     if task in ("binary", "multiclass") and len(targets) > 1:
@@ -326,9 +349,10 @@ def prepare(
         indicator = missing == "fill" and column.missing > 0
         sources.append(ColumnRecipe(**{**made.__dict__, "indicator": indicator}))
     if not sources:
+        others = [c for c in table.columns if c.name not in targets]
         raise TableError(
-            "No column is left to learn from: bring a file with more columns, or decide that one "
-            "of the dropped columns is a number or a category."
+            f"No column is left to learn from. {reasons(others)}Bring a file with more columns, or "
+            "decide that one of the dropped columns is a number or a category."
         )
     recipe = Recipe(tuple(sources), goals, task, transforms, missing)
 
@@ -342,6 +366,9 @@ def prepare(
     if len(keep) < 2:
         way = " Fill missing cells instead of dropping their rows." if missing == "drop" else ""
         raise TableError(f"Too few rows are left to learn from. {report[0]}{way}")
+    for p, name in enumerate(targets):
+        if (Y[keep, p] == Y[keep[0], p]).all():
+            raise TableError(_constant(name, as_written(table.cells[name], keep[:1])[0]))
     if missing == "fill":
         filled = [c for c in table.columns if c.missing and c.name in {s.column for s in sources}]
         if filled:
@@ -377,6 +404,8 @@ def _target(table: "Table", name: str, task: Task) -> ColumnRecipe:
     column, cells, title = table[name], table.cells[name], visible(name)
     if task in ("binary", "multiclass"):
         levels = known_words(cells)
+        if len(levels) == 1:
+            raise TableError(_constant(name, next(iter(levels))))
         if len(levels) < 2 or len(levels) > CLASS_LIMIT or (task == "binary" and len(levels) > 2):
             wanted = "two" if task == "binary" else f"2 to {CLASS_LIMIT}"
             raise TableError(
@@ -394,6 +423,18 @@ def _target(table: "Table", name: str, task: Task) -> ColumnRecipe:
     return goal
 
 
+def _constant(name: str, value: object) -> str:
+    return (
+        f"“{visible(name)}” is {visible(value)} in every row that is left, so there is nothing to "
+        "learn: choose another target."
+    )
+
+
+def reasons(columns: Sequence["Column"]) -> str:
+    """Why each of these columns cannot be used, for the first few."""
+    return "".join(f"“{visible(c.name)}”: {c.reason} " for c in columns[:3])
+
+
 def _rows_line(table: "Table", out: int, no_target: int, no_input: int) -> str:
     """What became of the rows, in one line."""
     why = []
@@ -406,6 +447,21 @@ def _rows_line(table: "Table", out: int, no_target: int, no_input: int) -> str:
     return f"{counted(table.rows_in, 'row')} in, {out:,} out" + (
         f": {', '.join(why)}." if why else "."
     )
+
+
+def as_written(cells: Cells, rows: slice | np.ndarray = slice(None)) -> list:
+    """Cells as a person wrote them: whole numbers without a point, days without a time."""
+    if not isinstance(cells, np.ndarray):
+        return (cells[rows] if isinstance(rows, slice) else cells.take(rows)).to_pylist()
+    values = cells[rows]
+    if values.dtype.kind == "M":
+        days = bool((values.astype("M8[D]").astype("M8[us]") == values)[~np.isnat(values)].all())
+        shown = np.datetime_as_string(values, unit="D" if days else "s")
+        return [None if np.isnat(v) else str(s) for v, s in zip(values, shown, strict=True)]
+    whole = bool((values[~np.isnan(values)] % 1 == 0).all())
+    return [
+        None if v != v else int(v) if whole and abs(v) < 1 << 53 else v for v in values.tolist()
+    ]
 
 
 def same_cells(one: Cells, two: Cells) -> bool:

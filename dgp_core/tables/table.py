@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dgp_core.gp.data import Task
+from dgp_core.tables.leaks import likely_leaks
 from dgp_core.tables.limits import LIMITS, WAY_ON, Limits, TableError
 from dgp_core.tables.parsing import (
     FALSE,
@@ -32,17 +33,21 @@ from dgp_core.tables.plain import counted, export_csv, plain, visible
 from dgp_core.tables.reading import Options, Raw, Reading, read_columns
 from dgp_core.tables.recipe import (
     CLASS_LIMIT,
+    ONE_ROW,
     Missing,
     Prepared,
     Recipe,
     Transform,
+    as_written,
     prepare,
+    reasons,
     same_cells,
     some,
 )
 
 __all__ = [
     "LIMITS", "Column", "Kind", "Limits", "Prepared", "Proposal", "Recipe", "Table", "TableError",
+    "as_written",
     "export_csv", "plain", "possible_targets", "propose_missing", "propose_target", "propose_task",
     "propose_transform", "read_table", "report", "visible",
 ]  # fmt: skip
@@ -60,7 +65,12 @@ _IDENTIFIER = re.compile(
 _CAMEL_IDENTIFIER = re.compile(r"[a-z](Id|ID)$")
 _TARGETS = (
     "target y label labels class classes outcome response output result price strength medv "
-    "survived churn diagnosis default".split()
+    "survived churn diagnosis default species purchase".split()
+)
+_PLACE_OR_TIME = re.compile(
+    _IDENTIFIER.pattern
+    + r"|^(year|yr|month|week|weekday|quarter|date|store|shop|branch|zip|zip ?code|postcode)$",
+    re.IGNORECASE,
 )
 _CLASS_NAMES = re.compile(r"(^|[\W_])(class|label|labels|species|category|type|digit|group)$", re.I)
 _COUNT_NAMES = re.compile(
@@ -172,7 +182,14 @@ class Table:
         if task is None:
             task = propose_task(self, names[0]).value if len(names) == 1 else "regression"
         transforms = (transform,) * len(names) if isinstance(transform, str) else tuple(transform)
-        return prepare(self, names, task, missing, transforms, story)  # type: ignore[arg-type]
+        prepared = prepare(self, names, task, missing, transforms, story)  # type: ignore[arg-type]
+        leaks = tuple(
+            f"“{visible(column)}” alone predicts “{visible(names[0])}” without error. It is likely "
+            "a leak, such as a copy of the target, or a row number in a file that is sorted by "
+            "class: drop it unless it is known before the target is."
+            for column in likely_leaks(prepared.dataset, prepared.recipe)
+        )
+        return replace(prepared, report=prepared.report + leaks)
 
     def share(self, prepared: Prepared) -> None:
         """Lets the data set that was made of this table hold the numbers of both.
@@ -195,21 +212,6 @@ class Table:
                 self.cells[name] = views[name]
             elif cells.base is not None:
                 self.cells[name] = cells.copy()
-
-
-def as_written(cells: Cells, rows: slice | np.ndarray = slice(None)) -> list:
-    """Cells as a person wrote them: whole numbers without a point, days without a time."""
-    if not isinstance(cells, np.ndarray):
-        return (cells[rows] if isinstance(rows, slice) else cells.take(rows)).to_pylist()
-    values = cells[rows]
-    if values.dtype.kind == "M":
-        days = bool((values.astype("M8[D]").astype("M8[us]") == values)[~np.isnat(values)].all())
-        shown = np.datetime_as_string(values, unit="D" if days else "s")
-        return [None if np.isnat(v) else str(s) for v, s in zip(values, shown, strict=True)]
-    whole = bool((values[~np.isnan(values)] % 1 == 0).all())
-    return [
-        None if v != v else int(v) if whole and abs(v) < 1 << 53 else v for v in values.tolist()
-    ]
 
 
 def read_table(
@@ -426,15 +428,20 @@ class Proposal:
 def propose_target(table: Table) -> Proposal:
     """The column that is most likely to be predicted."""
     kept = [c for c in table.columns if c.kind in ("number", "boolean", "category")]
+    if table.rows < 2:
+        raise TableError(ONE_ROW)
     if not kept:
         raise TableError(
-            "No column of this file can be a target: it takes numbers, classes or yes and no."
+            f"No column of this file can be a target. {reasons(table.columns)}A target is numbers, "
+            "classes, or yes and no."
         )
     for title in _TARGETS:
         for column in kept:
             if column.name.lower() == title:
                 return Proposal(column.name, f"Its name is “{visible(column.name)}”.")
-    return Proposal(kept[-1].name, "It is the last column that can be predicted.")
+    measured = [c for c in kept if not _PLACE_OR_TIME.search(c.name)] or kept
+    why = "" if measured[-1] is kept[-1] else " and is no date, place or identifier"
+    return Proposal(measured[-1].name, f"It is the last column that can be predicted{why}.")
 
 
 def possible_targets(table: Table) -> list[str]:
@@ -463,6 +470,11 @@ def propose_task(table: Table, target: str) -> Proposal:
         return Proposal("binary", "It is yes or no.")
     if column.kind == "category" or len(x) == 0:
         k = len(known_words(cells))
+        if k == 1:
+            raise TableError(
+                f"“{visible(target)}” is the same in every row, so there is nothing to learn: "
+                "choose another target."
+            )
         if k == 2:
             return Proposal("binary", "It has two different values.")
         if 2 < k <= CLASS_LIMIT:
