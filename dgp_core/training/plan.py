@@ -75,13 +75,14 @@ class Plan:
             else f"minibatches of {batch:,}"
         )
         return (
-            f"{_count(self.n_rows, 'row')} and {_count(self.n_inputs, 'column')}: "
-            f"{_count(L, 'layer')} of {M} inducing {points}, {rows}, "
-            f"{_count(self.train.steps, 'step')}."
+            f"{counted(self.n_rows, 'row')} and {counted(self.n_inputs, 'column')}: "
+            f"{counted(L, 'layer')} of {M} inducing {points}, {rows}, "
+            f"{counted(self.train.steps, 'step')}."
         )
 
 
-def _count(n: int, thing: str) -> str:
+def counted(n: int, thing: str) -> str:
+    """A number and its noun: 1 row, 2,000 rows."""
     return f"{n:,} {thing}" + ("" if n == 1 else "s")
 
 
@@ -101,8 +102,8 @@ def propose(
     """
     if n_rows < 2 or n_inputs < 1:
         raise ValueError(
-            f"{_count(n_rows, 'row')} and {_count(n_inputs, 'column')} are too few to learn from: "
-            "bring at least 2 rows and 1 column beside the target."
+            f"{counted(n_rows, 'row')} and {counted(n_inputs, 'column')} are too few to learn "
+            "from: bring at least 2 rows and 1 column beside the target."
         )
     most = LINE_INDUCING if n_inputs == 1 else MOST_INDUCING
     M = max(1, min(most, n_rows // 2))
@@ -235,6 +236,6 @@ def duration(seconds: float) -> str:
         step = 1 if seconds < 10 else 5 if seconds < 55 else 10
         return f"about {round(seconds / step) * step} seconds"
     if seconds < 90 * 60:
-        return f"about {_count(round(seconds / 60), 'minute')}"
+        return f"about {counted(round(seconds / 60), 'minute')}"
     hours = seconds / 3600
     return f"about {hours:.1f} hours" if hours < 9.95 else f"about {hours:,.0f} hours"

@@ -4,6 +4,7 @@ import streamlit as st
 
 from datasets import catalogue
 from dgp_core.tables.plain import plain
+from dgp_core.training.plan import counted
 from pages.figures.collection import rows_figure
 from pages.ui import session
 from pages.ui.bar import dress
@@ -53,8 +54,10 @@ session.say()
 entry = catalogue.entry(chosen)
 
 rows = "a few" if entry.N is None else f"{entry.N:,}"
-inputs = "1 input" if entry.D == 1 else f"{entry.D} inputs"
-essay.write(f"**{rows} rows · {inputs} · {TASKS[entry.task]}.** {plain(entry.story, 1000)}")
+essay.write(
+    f"**{rows} rows · {counted(entry.D, 'input')} · {TASKS[entry.task]}.** "
+    f"{plain(entry.story, 1000)}"
+)
 if entry.warning:
     st.warning(plain(entry.warning, 1000), icon=":material/warning:")
 

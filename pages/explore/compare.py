@@ -6,27 +6,29 @@ import streamlit as st
 
 from datasets import catalogue
 from datasets.printed import PRINTED
-from dgp_core.evaluation import comparison, forecast
+from dgp_core.evaluation import comparison as compared
+from dgp_core.evaluation import forecast
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS
 from dgp_core.live.workshop import MOST_CELLS, WorkshopError
 from dgp_core.tables.plain import visible
 from dgp_core.tables.recipe import Prepared
-from dgp_core.training.plan import Plan, duration, estimate, plan_for
+from dgp_core.training.plan import Plan, counted, duration, estimate, plan_for
 from dgp_core.training.train import TrainSpec
-from pages.figures.compare import has_sheet, ladder_figure, sheet, sheet_figure
-from pages.figures.your_data import SCORES, agreement_figure, said, together
+from pages.figures.compare import has_surface, ladder_figure, surface, surface_figure
+from pages.figures.scores import best_model, markdown, score_table, together
+from pages.figures.your_data import agreement_figure
 from pages.ui import session
 from pages.ui.bar import dress
+from pages.ui.comparison import Comparison
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
-from pages.ui.your_data import desk
-from pages.ui.your_data.desk import Contest, held, memory, safe
-from pages.ui.your_data.phases import STYLE as PHASES_STYLE
-from pages.ui.your_data.phases import phase_line
+from pages.ui.your_data import progress
+from pages.ui.your_data.fit import too_many
+from pages.ui.your_data.upload_state import HELD_OUT, cached, persistent_key, safe, upload_state
 
 essay = Linker()
 
@@ -36,12 +38,13 @@ STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000)
 INDUCING = (5, 10, 25, 50, 100, 200)
 FOLDS = (0, 3, 5, 10, 20)
 FIRST = ["linear", "sgp", "dgp2"]
-PATIENCE = 1.0  # seconds between two looks at the trials
+ACTIVE = ("training", "scoring", "paused")
+"""The states of a trial that is not over."""
 STYLE = """<style>
 [data-testid=stMainBlockContainer] { max-width: 76rem; padding: 4.2rem 2rem 3rem; }
 [data-testid=stMainBlockContainer] p { max-width: 46rem; }
-.st-key-contest { overflow-x: auto; font-variant-numeric: tabular-nums; }
-.st-key-contest td, .st-key-contest th { white-space: nowrap; }
+.st-key-comparison { overflow-x: auto; font-variant-numeric: tabular-nums; }
+.st-key-comparison td, .st-key-comparison th { white-space: nowrap; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 @media (max-width: 640px) {
   [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
@@ -50,12 +53,12 @@ STYLE = """<style>
 
 
 def training_rows(N: int, folds: int) -> int:
-    """How many of N rows each model learns from."""
-    return N - -(-N // folds) if folds else int(0.9 * N)
+    """How many of N rows each model is trained on."""
+    return N - -(-N // folds) if folds else int((1 - HELD_OUT) * N)
 
 
 def titles(M: int, n_train: int) -> dict[str, str]:
-    """What the rows are called."""
+    """Display names of the models."""
     more = f"{5 * M}" if 5 * M < n_train else f"{n_train} (every row)"
     return {
         "linear": "Straight line",
@@ -67,7 +70,7 @@ def titles(M: int, n_train: int) -> dict[str, str]:
 
 
 def specs(plan: Plan, M: int, n_train: int) -> dict[str, ModelSpec]:
-    """The models that are trained, by their rows' names."""
+    """The GPs to train, by name."""
     one = replace(plan.model, layers=1, inducing=min(M, n_train))
     return {
         "sgp": one,
@@ -77,14 +80,14 @@ def specs(plan: Plan, M: int, n_train: int) -> dict[str, ModelSpec]:
 
 
 def downloaded() -> list[str]:
-    """Sets of the paper that were fetched to this machine before, and are no pictures."""
+    """Sets of the paper that were fetched to this machine before, without image sets."""
     entries = [catalogue.entry(name) for name in catalogue.cached()]
     return [e.name for e in entries if e.N and e.N * (e.D + 1) <= MOST_CELLS and not e.image]
 
 
 def choose_data() -> tuple[str, Dataset] | None:
-    """A set of the lab, or what this session brought to "Your data"."""
-    own = memory().prepared
+    """A set of the lab, or this session's own from "Your data"."""
+    own = upload_state().prepared
     names = [*([OWN] if own is not None else []), *DATA, *downloaded()]
 
     def title(name: str) -> str:
@@ -95,16 +98,16 @@ def choose_data() -> tuple[str, Dataset] | None:
     name = st.selectbox(
         "Data set",
         names,
-        key=held("compare_data", "motorcycle", names),
+        key=persistent_key("compare_data", "motorcycle", names),
         format_func=title,
         help="What you bring to “Your data” is offered here too.",
     )
     if name == OWN:
         assert own is not None
-        if desk.too_many(own):
+        if too_many(own):
             st.info(
-                "These data are too many for live runs: train without the screen, as step 2 of "
-                "“Your data” says, or choose another set.",
+                "These data are too many for live runs: train in a terminal, as step 2 of “Your "
+                "data” says, or choose another set.",
                 icon=":material/terminal:",
             )
             return None
@@ -113,27 +116,28 @@ def choose_data() -> tuple[str, Dataset] | None:
 
 
 def _load(name: str) -> Dataset:
-    return desk.once("set", name, lambda: catalogue.load(name))
+    return cached("set", name, lambda: catalogue.load(name))
 
 
 def begin(
-    by: tuple, dataset: Dataset, train: TrainSpec, folds: int, wanted: dict, named: dict
+    settings: tuple, dataset: Dataset, train: TrainSpec, folds: int, gps: dict, named: dict
 ) -> None:
-    """Trains what was asked for; only what is new where nothing else has changed."""
-    kept = st.session_state.get("contest")
-    st.session_state.contest_refused = ""
-    if kept is None or kept.by != by:
-        if kept is not None:
-            kept.close()
-        kept = st.session_state.contest = Contest(by, dataset, train, folds)
+    """Trains the chosen models; only the new ones where no setting has changed."""
+    comparison = st.session_state.get("comparison")
+    st.session_state.comparison_error = ""
+    if comparison is None or comparison.settings != settings:
+        if comparison is not None:
+            comparison.close()
+        comparison = Comparison(settings, dataset, train, folds)
+        st.session_state.comparison = comparison
     try:
-        kept.add(session.workshop(), wanted, set(st.session_state.your_compare_models), named)
+        comparison.add(session.workshop(), gps, set(st.session_state.your_compare_models), named)
     except (WorkshopError, ValueError) as error:
-        st.session_state.contest_refused = str(error)
+        st.session_state.comparison_error = str(error)
 
 
-def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], int]:
-    """Which models, how large, how long; and the button."""
+def controls(name: str, dataset: Dataset) -> tuple[Comparison | None, list[str], int]:
+    """Which models, their size and training, and the button."""
     plan = plan_for(dataset)
     N, D = dataset.X.shape
     size, length, folding, seeding = st.columns(4, gap="medium")
@@ -145,7 +149,7 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
             st.select_slider(
                 "Inducing points",
                 offered_M,
-                key=held("compare_inducing", proposed_M, offered_M),
+                key=persistent_key("compare_inducing", proposed_M, offered_M),
                 help="M of every sparse model; one SGP has five times as many, or one for every "
                 "row where rows are fewer.",
             )
@@ -156,9 +160,9 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
         steps = st.select_slider(
             "Steps",
             STEPS,
-            key=held("compare_steps", 2000, STEPS),
+            key=persistent_key("compare_steps", 2000, STEPS),
             format_func=lambda n: f"{n:,}",
-            help="Gradient steps of every model; rates fall towards the last.",
+            help="Gradient steps of every model; the learning rates decay towards the last.",
         )
     offered = [k for k in FOLDS if k <= N] if dataset.X.size <= MOST_FOLD_CELLS else [0]
     with folding:
@@ -166,17 +170,23 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
             st.select_slider(
                 "Splits",
                 offered,
-                key=held("compare_folds", plan.folds if plan.folds in offered else 0, offered),
+                key=persistent_key(
+                    "compare_folds", plan.folds if plan.folds in offered else 0, offered
+                ),
                 format_func=lambda k: f"{k} folds" if k else "one",
                 help="One split holds out a tenth of the rows. Folds hold out every row once, and "
-                "give errors that know of training too.",
+                "give error bars that include retraining.",
             )
             if len(offered) > 1
             else 0
         )
     with seeding:
         seed = st.number_input(
-            "Seed", 0, 9999, key=held("compare_seed", 0), help="Of splits, starts and minibatches."
+            "Seed",
+            0,
+            9999,
+            key=persistent_key("compare_seed", 0),
+            help="Of splits, start values and minibatches.",
         )
     n_train = training_rows(N, folds)
     named = titles(M, n_train)
@@ -185,153 +195,133 @@ def controls(name: str, dataset: Dataset) -> tuple[Contest | None, list[str], in
         for model in named
         if model != "exact" or (dataset.task == "regression" and n_train <= EXACT_ROWS)
     ]
-    key = held("compare_models", FIRST)
+    key = persistent_key("compare_models", FIRST)
     st.session_state[key] = [m for m in st.session_state[key] if m in offered_models]
     models = st.multiselect(
-        "Models: add and remove rows",
+        "Models",
         offered_models,
         key=key,
         format_func=named.__getitem__,
         placeholder="Choose at least one",
     )
     train = replace(plan.train, steps=steps, seed=int(seed), ramp_steps=min(100, steps // 5))
-    own = memory().prepared if name == OWN else name
-    by = (own, M, steps, folds, int(seed))
-    contest: Contest | None = st.session_state.get("contest")
-    same = contest is not None and contest.by == by
-    new = set(models) - (contest.asked if contest is not None and same else set())
-    wanted = specs(plan, M, n_train)
+    own = upload_state().prepared if name == OWN else name
+    settings = (own, M, steps, folds, int(seed))
+    comparison: Comparison | None = st.session_state.get("comparison")
+    same = comparison is not None and comparison.settings == settings
+    new = set(models) - (comparison.requested if comparison is not None and same else set())
+    gps = specs(plan, M, n_train)
     P = max(plan.n_outputs, 1)
-    seconds = max(folds, 1) * sum(
-        estimate(wanted[m], train, n_train, D, P) for m in new if m in wanted
-    )
-    with st.container(horizontal=True, vertical_alignment="center", key="contest_bar"):
+    seconds = max(folds, 1) * sum(estimate(gps[m], train, n_train, D, P) for m in new if m in gps)
+    with st.container(horizontal=True, vertical_alignment="center", key="comparison_bar"):
         st.button(
-            "Train them" if not same else "Train what is missing",
+            "Train" if not same else "Train the missing ones",
             type="primary",
             icon=":material/play_arrow:",
-            key="train_contest",
+            key="train_comparison",
             disabled=not new,
             on_click=begin,
-            args=(by, dataset, train, folds, wanted, named),
+            args=(settings, dataset, train, folds, gps, named),
         )
-        if new & wanted.keys():
-            st.caption(f"It takes {duration(seconds)}, and some seconds a model to compile.")
+        if new & gps.keys():
+            st.caption(f"Takes {duration(seconds)}, and a few seconds per model to compile.")
         elif not new and models:
-            st.caption("Every row below is trained, or on its way.")
-    if contest is not None and same and (lost := contest.lost() & new):
+            st.caption("Every model below is trained or training.")
+    if comparison is not None and same and (lost := comparison.lost() & new):
         st.info(
             ", ".join(named[m] for m in named if m in lost)
-            + ": failed, or let go since nobody watched for half an hour. The button trains what "
-            "is missing again.",
+            + ": failed, or was discarded since nobody watched for half an hour. The button trains "
+            "the missing ones again.",
             icon=":material/history:",
         )
-    if refused := st.session_state.get("contest_refused"):
-        st.error(safe(refused), icon=":material/error:")
-    if contest is not None and not same:
+    if error := st.session_state.get("comparison_error"):
+        st.error(safe(error), icon=":material/error:")
+    if comparison is not None and not same:
         st.info(
-            "The settings have changed since: what follows is of the earlier ones.",
+            "The settings have changed since: the results below are of the earlier ones.",
             icon=":material/history:",
         )
-        if contest.by[0] is not by[0] and contest.by[0] != by[0]:
+        if comparison.settings[0] is not own and comparison.settings[0] != own:
             return None, models, M
-    return contest, models, M
+    return comparison, models, M
 
 
-def progress(contest: Contest) -> None:
-    """How far the trials are; looked at now and then as long as they are not over."""
-    before = (contest.over, contest.cards())
+def show_progress(comparison: Comparison) -> None:
+    """How far the trials are; polled until they are over."""
+    before = (comparison.over, comparison.cards())
 
-    @st.fragment(run_every=None if contest.over else PATIENCE)
-    def look() -> None:
-        for trial in contest.trials:
+    @st.fragment(run_every=None if comparison.over else progress.PATIENCE)
+    def poll() -> None:
+        for trial in comparison.trials:
             trial.watch()
-        if (contest.over, contest.cards()) != before:
+        if (comparison.over, comparison.cards()) != before:
             st.rerun()
-        for i, trial in enumerate(contest.trials):
-            if trial.status in ("training", "scoring", "paused"):
-                now = trial.progress()
-                said = f"Paused. {now.sentence}" if trial.status == "paused" else now.sentence
-                with st.container(gap="xsmall", key=f"phases_{i}"):
-                    st.progress(min(1.0, max(0.0, now.fraction)), text=said)
-                    st.caption(phase_line(now))
+        for i, trial in enumerate(comparison.trials):
+            if trial.status in ACTIVE:
+                progress.progress_bar(trial, f"phases_{i}")
             for sentence in trial.failures():
                 st.warning(safe(sentence), icon=":material/warning:")
 
-    look()
-    active = [t for t in contest.trials if t.status in ("training", "scoring", "paused")]
-    if active:
-        paused = all(t.status == "paused" for t in active)
-        st.button(
-            "Continue" if paused else "Stop",
-            icon=":material/play_arrow:" if paused else ":material/pause:",
-            key="continue_contest" if paused else "stop_contest",
-            on_click=_each,
-            args=(active, "play" if paused else "pause"),
-        )
+    poll()
+    if active := [trial for trial in comparison.trials if trial.status in ACTIVE]:
+        progress.stop_button(active)
 
 
-def _each(trials: list, wish: str) -> None:
-    for trial in trials:
-        getattr(trial, wish)()
-
-
-def score_table(contest: Contest, models: list[str], named: dict[str, str]) -> None:
-    """Every row's scores and times, and the paper's numbers where they are known."""
-    cards = [card for card in contest.cards() if card.model in models]
+def show_scores(comparison: Comparison, models: list[str], named: dict[str, str]) -> None:
+    """Every model's scores and times, and the paper's numbers where they are known."""
+    cards = [card for card in comparison.cards() if card.model in models]
     waiting = [m for m in models if m not in {card.model for card in cards}]
     if not cards:
         st.markdown("The first scores come as soon as a model is trained.")
         return
-    scored = comparison.table(cards)
-    rows = [model for model in named if model in scored]
-    names = list(scored[rows[0]])
-    best = max(rows, key=lambda m: scored[m]["log_likelihood"].value)
-    printed = {m: PRINTED[contest.by[0], m] for m in rows if (contest.by[0], m) in PRINTED}
-    head = ["model", *(SCORES[n] for n in names), "a step", "in all"]
-    head += ["paper: log-likelihood", "paper: RMSE"] if printed else []
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
-    for model in rows:
-        cells = [said(n, scored[model][n]) for n in names]
-        if model == best:
-            cells[0] = f"**{cells[0]}**"
-        own = next(c for c in cards if c.model == model)
-        cells += [_time(own.seconds_per_step), _time(own.seconds)]
-        if printed:
-            pair = printed.get(model, (None, None))
-            cells += ["–" if value is None else f"{value:g}".replace("-", "−") for value in pair]
-        lines.append(f"| {named[model]} | " + " | ".join(cells) + " |")
-    with st.container(key="contest"):
-        st.markdown("\n".join(lines))
+    scored = compared.table(cards)
+    rows, best = [model for model in named if model in scored], best_model(scored)
+    data = comparison.settings[0]
+    printed = {m: PRINTED.get((data, m), (None, None)) for m in rows}
+    own = {m: next(c for c in cards if c.model == m) for m in rows}
+    more = {
+        "per step": {m: _time(own[m].seconds_per_step) for m in rows},
+        "total": {m: _time(own[m].seconds) for m in rows},
+    }
+    known = any(value is not None for pair in printed.values() for value in pair)
+    if known:
+        for i, title in enumerate(("paper: log-likelihood", "paper: RMSE")):
+            more[title] = {m: _printed(pair[i]) for m, pair in printed.items()}
+    with st.container(key="comparison"):
+        st.markdown(markdown(score_table(scored, named, more), named[best]))
     n = next(iter(scored[rows[0]].values())).n
-    over = f"over {contest.folds} folds" if contest.folds else f"over {n:,} held-out rows"
+    folds = comparison.folds
+    over = f"over {folds} folds" if folds else f"over {counted(n, 'held-out row')}"
     st.caption(
-        f"± is a standard error {over}; arrows say which way is better. Times are of this machine, "
-        "each model by itself."
+        f"± is a standard error {over}; arrows say which way is better. Times are those of this "
+        "machine, each model by itself."
         + (
             " The paper's numbers (Salimbeni and Deisenroth 2017) are means over 20 splits with "
-            "100 inducing points and their own recipe; “–” is a number that is not at hand here."
-            if printed
+            "100 inducing points and their own settings; “–” is a number that is not at hand here."
+            if known
             else ""
         )
     )
-    if waiting and not contest.over:
-        st.caption("On their way: " + ", ".join(named[m] for m in waiting) + ".")
+    if waiting and not comparison.over:
+        st.caption("Still training: " + ", ".join(named[m] for m in waiting) + ".")
     if len(rows) > 1:
         _against_best(cards, rows, best, named)
-    ladder = {model: scored[model] for model in rows}
     figure = ladder_figure(
-        ladder,
+        {model: scored[model] for model in rows},
         named,
         "log_likelihood",
-        "log-likelihood, nats a row →",
+        "log-likelihood, nats per row →",
         page_ink(),
     )
     alt = (
         "Held-out log-likelihood of every model with its standard error; the best is "
         f"{named[best]}."
     )
-    stage.figure(figure, alt, "contest_ladder")
+    stage.figure(figure, alt, "comparison_ladder")
+
+
+def _printed(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}".replace("-", "−")
 
 
 def _time(seconds: float | None) -> str:
@@ -343,13 +333,13 @@ def _time(seconds: float | None) -> str:
 
 
 def _against_best(cards: list, rows: list[str], best: str, named: dict[str, str]) -> None:
-    """Which rows are worse than the best one beyond noise, in words."""
-    found = [
-        comparison.compare(cards, best, m) for m in rows if m != best and _shared(cards, best, m)
+    """Which models are worse than the best one beyond noise, in words."""
+    against = [
+        compared.compare(cards, best, m) for m in rows if m != best and _shared(cards, best, m)
     ]
-    clear = [c.other for c in found if c.word == "better"]
-    alike = [c.other for c in found if c.word == "same"]
-    if any(c.word == "too_few" for c in found):
+    clear = [c.other for c in against if c.word == "better"]
+    alike = [c.other for c in against if c.word == "same"]
+    if any(c.word == "too_few" for c in against):
         st.markdown("Too few rows are held out to tell the models apart: choose folds.")
         return
     words = f"**{named[best]}** has the best log-likelihood"
@@ -360,7 +350,7 @@ def _against_best(cards: list, rows: list[str], best: str, named: dict[str, str]
         words += ", ".join(named[m] for m in alike)
     st.markdown(words + ".")
     with st.expander("The rule"):
-        essay.write(comparison.RULE)
+        essay.write(compared.RULE)
 
 
 def _shared(cards: list, one: str, other: str) -> bool:
@@ -368,88 +358,90 @@ def _shared(cards: list, one: str, other: str) -> bool:
     return bool(folds[0] & folds[1])
 
 
-def pictures(contest: Contest, models: list[str], named: dict[str, str]) -> None:
-    """What each model says, side by side and on the same axes."""
-    data = contest.dataset
-    cards = contest.cards()
+def pictures(comparison: Comparison, models: list[str], named: dict[str, str]) -> None:
+    """Each model's predictions, side by side and on the same axes."""
+    data = comparison.dataset
+    cards = comparison.cards()
     done = [m for m in named if m in models and m in {card.model for card in cards}]
     if not done:
         return
     st.subheader("Side by side", anchor=False)
-    if has_sheet(data):
+    if has_surface(data):
         st.markdown(
-            "Each model's prediction, fitted to the first split: mean, and where 90 % of new "
-            "points should fall."
+            "Each model's prediction, fitted to the first split: the mean, and the central 90 % of "
+            "new points."
             if data.X.shape[1] == 1 and not data.classes
             else "Each model's prediction, fitted to the first split, with the rows."
         )
     else:
-        essay.write("Held-out rows: what was predicted, against what was seen.")
+        essay.write("Held-out rows: predicted against observed.")
     for start in range(0, len(done), 3):
         row = done[start : start + 3]
         for column, model in zip(st.columns(3, gap="medium"), row, strict=False):
             with column, st.container(gap="xsmall"):
                 st.markdown(f"**{named[model]}**")
-                figure = _picture(contest, model, cards)
+                figure = _picture(comparison, model, cards)
                 if figure is None:
-                    st.caption("Its picture is gone with its run: train again to see it.")
+                    st.caption("Its run was discarded: train again to see its picture.")
                 else:
                     what = "its prediction over the inputs, with the rows"
-                    if not has_sheet(data):
-                        what = "what it predicted of held-out rows, over what was observed"
-                    stage.figure(figure, f"{named[model]}: {what}.", f"contest_{model}")
+                    if not has_surface(data):
+                        what = "predictions for held-out rows, over what was observed"
+                    stage.figure(figure, f"{named[model]}: {what}.", f"comparison_{model}")
 
 
-def _picture(contest: Contest, model: str, cards: list) -> dict | None:
-    data = contest.dataset
-    if not has_sheet(data):
-        if isinstance(contest.by[0], Prepared):
-            cards = [replace(card, rows=contest.by[0].rows[card.rows]) for card in cards]
+def _picture(comparison: Comparison, model: str, cards: list) -> dict | None:
+    data = comparison.dataset
+    if not has_surface(data):
+        if isinstance(comparison.settings[0], Prepared):
+            cards = [replace(card, rows=comparison.settings[0].rows[card.rows]) for card in cards]
         card = together(cards, model)
         return (
             None if card is None else agreement_figure(card, data.output_names[0], page_ink(), 250)
         )
     card = next(card for card in cards if card.model == model)
-    if model not in contest.made or contest.made[model][0] is not card:
-        predictor = _predictor(contest, model)
+    if model not in comparison.cache or comparison.cache[model][0] is not card:
+        predictor = _predictor(comparison, model)
         if predictor is None:
             return None
         with st.spinner("Drawing …", show_time=True):
-            contest.made[model] = (card, sheet(predictor, data))
-    return sheet_figure(contest.made[model][1], data, model, page_ink())
+            comparison.cache[model] = (card, surface(predictor, data))
+    return surface_figure(comparison.cache[model][1], data, model, page_ink())
 
 
-def _predictor(contest: Contest, model: str):
-    """A model fitted to the first split; None where it was let go."""
-    train = contest.dataset.take(contest.trials[0].train_rows)
+def _predictor(comparison: Comparison, model: str):
+    """A model fitted to the first split; None once its run was discarded."""
+    train = comparison.dataset.take(comparison.trials[0].train_rows)
     if model == "linear":
         return forecast.linear_predictor(train)
     if model == "exact":
         return forecast.exact_predictor(train)
-    run, which = contest.runs().get(model, (None, "deep"))
+    run, which = comparison.runs().get(model, (None, "deep"))
     if run is None or run.latest is None:
         return None
     parameters = run.latest.deep if which == "deep" else run.latest.rival
-    return forecast.deep_predictor(parameters, run.scaler, contest.train.seed)
+    return forecast.deep_predictor(parameters, run.scaler, comparison.train.seed)
 
 
 session.browser()
 st.title("Compare", anchor=False)
 essay.write(
-    "Is depth worth it here, or do more inducing points do as well? Models of your choice learn "
-    "the same rows, with the same splits and the same seed, and are judged by rows that none of "
-    "them has seen."
+    "Is depth worth it here, or do more inducing points do as well? The models that you choose "
+    "learn from the same rows, with the same splits and the same seed, and are judged by rows that "
+    "none of them has seen."
 )
 with in_words("This comparison could not be shown. Choose another data set, or train again."):
     chosen = choose_data()
     if chosen is not None:
-        contest, models, M = controls(*chosen)
-        if contest is not None:
-            named = titles(contest.by[1], training_rows(len(contest.dataset), contest.folds))
-            progress(contest)
-            score_table(contest, models, named)
-            pictures(contest, models, named)
+        comparison, models, M = controls(*chosen)
+        if comparison is not None:
+            named = titles(
+                comparison.settings[1], training_rows(len(comparison.dataset), comparison.folds)
+            )
+            show_progress(comparison)
+            show_scores(comparison, models, named)
+            pictures(comparison, models, named)
         else:
-            st.caption("Nothing is trained yet: choose models, and press the button.")
+            st.caption("Nothing is trained yet: choose models, and press Train.")
 session.keep_cookie()
-dress(STYLE + PHASES_STYLE)
+dress(STYLE + progress.STYLE)

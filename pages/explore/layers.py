@@ -157,7 +157,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
         stage.picture("main/map", 320)
     with right:
         st.markdown(
-            "**Samples on their way**: as they enter, and as they leave",
+            "**Samples**: as they enter, and as they leave",
             help="$\\hat f^l = \\tilde\\mu(\\hat f^{l-1}) + \\epsilon \\odot "
             "\\sqrt{\\tilde\\Sigma(\\hat f^{l-1}, \\hat f^{l-1})}$, equation (15): the same "
             "ε at every moment, so that a sample can be followed.",
@@ -184,9 +184,9 @@ with in_words("This run could not be shown. Open the playground and start it aga
     stage.timeline()
     st.subheader("What the layers have become", anchor=False)
     essay.write(
-        "A lengthscale says how far one must go for the function to change; a deviation, how far "
-        "it swings. Where a layer's distance from its mean function falls to nothing, it is "
-        "switched off: its KL then costs nothing either."
+        "A lengthscale says how far one must go for the function to change; a standard deviation, "
+        "how far it varies. Where a layer's distance from its mean function falls to nothing, it "
+        "is switched off: its KL then costs nothing either."
     )
     for first in (0, 3):
         shown = list(HISTORY.items())[first : first + 3]

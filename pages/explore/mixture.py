@@ -8,10 +8,11 @@ import streamlit as st
 from datasets.catalogue import entry
 from datasets.toys import fresh_rows
 from dgp_core.live.workshop import WorkshopError
+from dgp_core.training.plan import counted
 from pages.figures.boards import (
     Look,
+    calibrations,
     can_look,
-    honesty,
     mixtures,
     most_apart,
     place_clicked,
@@ -31,8 +32,8 @@ essay = Linker()
 # Of rows drawn anew from a toy, which no model has seen.
 FRESH_SEED = 1000
 MEASURES = {
-    "total_variation": "Most that they differ on any event",
-    "wasserstein": "How far probability must be moved",
+    "total_variation": "Total variation",
+    "wasserstein": "Wasserstein distance",
 }
 
 
@@ -40,7 +41,7 @@ TRY = {
     "classes": "look where the models disagree most: do the sample paths of the deep one agree "
     "among themselves there?",
     "one": "look at places beside a jump or beyond the data: is the mixture wider than its "
-    "Gaussian, skewed, or of two humps?",
+    "Gaussian, skewed, or of two modes?",
     "more": "look where the models disagree most, then train on: does the between-paths part of "
     "the variance shrink there?",
 }
@@ -74,7 +75,7 @@ def look_there(run, measure) -> None:
 
 
 def choose_place(run) -> None:
-    """x* by numbers, for who does not click; all inputs where there are few."""
+    """x* typed as numbers, where there are few inputs."""
     names = run.dataset.input_names
     if len(names) > 2:
         if not st.session_state.choices.star:
@@ -120,9 +121,9 @@ def unseen(name: str):
 
 
 def paint(run, moment, look, measure, fresh):
-    """The mixture, and where rows are left to judge by, whether it keeps its word."""
+    """The mixture, and its calibration where rows are held out."""
     elements = mixtures(run, moment, look, measure)
-    return elements if fresh is None else elements | honesty(run, moment, fresh, look.ink)
+    return elements if fresh is None else elements | calibrations(run, moment, fresh, look.ink)
 
 
 session.browser()
@@ -143,7 +144,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
         essay.linked(
             "Each sample path through the layers ends in a Gaussian; the prediction is all of them "
             "together: $q(f_*) \\approx \\frac{1}{S} \\sum_s q(f_*^L \\mid \\hat f_*^{L-1, s})$. "
-            "It may have a long tail, or two humps, which no single Gaussian has."
+            "It may have a long tail, or two modes, which no single Gaussian has."
         ),
     )
     bar(run, mine)
@@ -188,7 +189,9 @@ with in_words("This run could not be shown. Open the playground and start it aga
                 default=first,
                 required=True,
                 key="own_measure",
-                help="Total variation: ½ ∫ |p − q| dy. Wasserstein: ∫ |P − Q| dy, in units of y.",
+                help="Total variation: the largest difference in any event's probability, "
+                "½ ∫ |p − q| dy. Wasserstein: how far probability must be moved, ∫ |P − Q| dy, in "
+                "units of y.",
             )
             session.link(measure=measure)
         if can_look(run):
@@ -208,10 +211,10 @@ with in_words("This run could not be shown. Open the playground and start it aga
     with right:
         stage.picture("main/varies", 260)
     st.subheader(
-        "Do the probabilities come true?",
+        "Are the models calibrated?",
         anchor=False,
         help="The probability integral transform of a row is $P(y_i)$, its predictive cumulative "
-        "distribution at what came: uniform where a model is honest.",
+        "distribution at the observed value: uniform where a model is calibrated.",
     )
     if fresh is None:
         st.info(
@@ -221,9 +224,9 @@ with in_words("This run could not be shown. Open the playground and start it aga
         )
     else:
         essay.write(
-            f"On {len(fresh):,} rows that neither model has seen. First: where y fell in the "
-            "predicted distribution, flat where a model is honest. Second: how often y fell inside "
-            "an interval, on the diagonal where the interval keeps its promise."
+            f"On {counted(len(fresh), 'row')} that neither model has seen. First: the quantile of "
+            "the observed value (PIT), flat where a model is calibrated. Second: how often y fell "
+            "inside an interval, on the diagonal where a model is calibrated."
         )
         left, right = st.columns(2, gap="medium")
         with left:

@@ -8,6 +8,7 @@ import streamlit as st
 from datasets.catalogue import entry
 from datasets.starts import film_of
 from dgp_core.live.run import Run
+from dgp_core.training.plan import counted
 from pages.figures.boards import SMALL, Look, playground
 from pages.ui import session
 from pages.ui.bar import bar, bar_place, dress, state_line
@@ -24,14 +25,14 @@ TRY = {
     "sawtooth": "go from depth 2 to 3. Does another layer help with more than one jump?",
     "chirp": "watch the first layer: does it find the bend that makes the wave even, or get lost?",
     "growing_noise": "compare the widths of the two shades at the left and at the right end.",
-    "two_branches": "click right of zero: has the deep model's mixture one hump there, or two?",
+    "two_branches": "click right of zero: has the deep model's mixture one mode there, or two?",
     "nearly_linear": "go to depth 5 and watch the meters: do needless layers switch off?",
     "composition": "press New seed a few times: does the deep model always find the same layers?",
     "motorcycle": "look at the flat start: which of the two models is surer of it?",
     "arm": "compare the two clouds: which model's predictions lie closer to the line?",
     "ridge": "watch the grid of the first layer: along which direction is it pressed together?",
     "spiral": "follow one colour through the layers: where do the arms come apart?",
-    "pinwheel": "look at the middle, where the blades meet: which model doubts more?",
+    "pinwheel": "look at the middle, where the blades meet: which model is less certain?",
     "rectangles": "wait a minute: no pixel tells by itself, and both models find the shapes. Which "
     "is ahead at step 100, and does the other catch up?",
     "digits": "look at what leaves layer 1: which digits lie together, and which does it confuse?",
@@ -185,7 +186,7 @@ def look_controls(kind: str) -> None:
             OFFERED["noise"],
             format_func=lambda word: {
                 "line": {"with": "With noise", "without": "Without"},
-                "plane": {"with": "Mean", "without": "Doubt"},
+                "plane": {"with": "Mean", "without": "Uncertainty"},
             }[kind][word],
             **session.control("noise", says="default"),
             required=True,
@@ -206,12 +207,12 @@ BY_NUMBERS = {
 
 
 def by_numbers(run: Run, kind: str, mine: bool, locked: bool) -> None:
-    """What the mouse does in the pictures, for those who do not use one."""
+    """What the mouse does in the pictures, by keyboard."""
     data, free = run.dataset, mine and not locked
     offered = ["row" if kind == "table" else "star"]
     offered += ["inducing"] if free and kind != "table" else []
     offered += ["point"] if free and data.name == "drawn" else []
-    with st.expander("Points by numbers"):
+    with st.expander("Type coordinates"):
         what = st.selectbox(
             "Do what", offered, format_func=lambda word: BY_NUMBERS[word], key="number_what"
         )
@@ -224,7 +225,7 @@ def by_numbers(run: Run, kind: str, mine: bool, locked: bool) -> None:
         outputs = ((data.output_names[0], data.Y[:, 0]),) if what == "point" else ()
         for i, (name, values) in enumerate((*inputs, *outputs)):
             st.number_input(name, value=float(np.median(values)), format="%.4g", key=f"number_{i}")
-        st.button("Do it", on_click=session.act_by_numbers, args=(what,), key="number_do")
+        st.button("Apply", on_click=session.act_by_numbers, args=(what,), key="number_do")
 
 
 def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
@@ -233,7 +234,7 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
     above = {
         "deep": (
             5,
-            f"**Deep model: {L} layers**" if L > 1 else "**Deep model, of one layer**",
+            f"**Deep model: {counted(L, 'layer')}**",
             "The predictive mixture, equation (18): $q(f_*^L) \\approx \\frac{1}{S} \\sum_s "
             "q(f_*^L \\mid \\hat f_*^{L-1, s})$.",
         ),
@@ -285,7 +286,7 @@ def table_strip() -> None:
             "$E[y \\mid x]$ as one $x_d$ moves, the others at their medians.",
         ),
         "calibration": (
-            "**Do intervals keep their promise?**",
+            "**Calibration of intervals**",
             "How often $y_i$ lies in the central interval of $p(y_i)$, for each share.",
         ),
     }
@@ -323,8 +324,8 @@ WORDS = {
     "enters to what leaves.",
     "table": "**What you see.** Above, how well each model agrees with the data; click on a row of "
     "numbers to see the mixture there. Below, the rows after each layer; which inputs matter, and "
-    "how the prediction answers to one of them at a time; and whether intervals hold as often as "
-    "they say.",
+    "how the prediction answers to one of them at a time; and how often intervals hold the "
+    "observed values.",
 }
 
 essay = Linker()

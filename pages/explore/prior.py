@@ -3,6 +3,7 @@
 import streamlit as st
 
 from dgp_core.live.views.prior import prior_view, warped_grid
+from dgp_core.training.plan import counted
 from pages.figures.prior import (
     correlation_figure,
     draws_figure,
@@ -21,7 +22,7 @@ from pages.ui.theme import page_ink
 essay = Linker()
 
 DEEPEST = 10
-SWINGS = (0.25, 0.5, 1.0, 2.0)
+SCALES = (0.25, 0.5, 1.0, 2.0)
 MEANS = {"zero": "zero mean", "linear": "linear mean"}
 
 
@@ -39,7 +40,7 @@ def grids(deviation: float, seed: int):
 session.browser()
 session.arrive_alone("depth", "swing", "draw")
 session.play({})
-with in_words("The prior could not be drawn. Choose another swing, or draw again."):
+with in_words("The prior could not be drawn. Choose another output scale, or draw again."):
     ink = page_ink()
     st.title("Before any data", anchor=False)
     essay.write(
@@ -60,13 +61,13 @@ with in_words("The prior could not be drawn. Choose another swing, or draw again
             help="Layers L of the composition $f^L \\circ \\dots \\circ f^1$.",
         )
         deviation = st.select_slider(
-            "Swing of a layer",
-            SWINGS,
-            session.linked("swing", SWINGS, 0.5),
+            "Output scale of a layer",
+            SCALES,
+            session.linked("swing", SCALES, 0.5),
             key="own_swing",
             width=240,
-            help="σ: how far each layer's function swings, where its lengthscale is 1. Large "
-            "swings fold the inputs over, whatever the mean.",
+            help="σ: the standard deviation of each layer's function, where its lengthscale is 1. "
+            "Large ones fold the inputs over, whatever the mean.",
         )
         seed = st.session_state.setdefault("own_draw", session.linked("draw", range(1000), 0))
         if st.button(
@@ -81,7 +82,7 @@ with in_words("The prior could not be drawn. Choose another swing, or draw again
     both = views(deviation, seed)
     for column, view, name in zip(st.columns(2, gap="medium"), both, MEANS.values(), strict=True):
         with column:
-            st.markdown(f"**{name.capitalize()}**, {depth} {'layer' if depth == 1 else 'layers'}")
+            st.markdown(f"**{name.capitalize()}**, {counted(depth, 'layer')}")
             stage.figure(
                 draws_figure(view, depth, ink),
                 f"Functions of a prior with {name}.",
@@ -125,7 +126,7 @@ with in_words("The prior could not be drawn. Choose another swing, or draw again
             st.markdown(f"**{name.capitalize()}**")
             stage.figure(
                 warp_figure(grid, depth, ink),
-                f"A grid after {depth} layers with {name}.",
+                f"A grid after {counted(depth, 'layer')} with {name}.",
                 f"prior_grid_{grid.mean_function}",
             )
 session.keep_cookie()

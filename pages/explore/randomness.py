@@ -28,7 +28,7 @@ def nothing(run, moment):
 
 WAYS = {"samples": ("samples", "minibatch"), "rows": ("minibatch", "samples")}
 """What may be redrawn, in words, and what then stays."""
-SHARES = "What the gradient's noise is due to, for each size of the minibatch."
+SHARES = "The sources of the gradient's noise, by the size of the minibatch."
 DIRECTIONS = "How well one estimate's direction agrees with the full gradient's."
 
 
@@ -114,7 +114,7 @@ def measured(run_id: str, run, ink) -> None:
             )
         )
     with right:
-        st.markdown("**What is the gradient's noise due to?**")
+        st.markdown("**Sources of the gradient's noise**")
         stage.figure(share_figure(view, S, ink, group=group), SHARES, "noise_share")
         st.caption("With all rows in the batch, only the samples are left.")
     left, right = st.columns(2, gap="medium")
@@ -131,7 +131,7 @@ def measured(run_id: str, run, ink) -> None:
         st.markdown("**Does one estimate point the right way?**")
         stage.figure(direction_figure(view, S, B, ink), DIRECTIONS, "noise_direction")
     with right:
-        st.markdown("**Why one sample a row is enough**")
+        st.markdown("**Why one sample per row is enough**")
         stage.figure(alone_figure(alone, ink), "A row alone and among all others.", "noise_alone")
         st.caption(
             essay.linked(

@@ -60,7 +60,7 @@ Elements = dict[str, dict]
 Trace = tuple[np.ndarray, np.ndarray]
 """A bound's parts at every step: fit and KL."""
 NOTHING = np.zeros(0), np.zeros((0, 1))
-NO_MIXTURE = "The mixture is shown as soon as it is worked out."
+NO_MIXTURE = "The mixture is shown as soon as it is computed."
 MOST_STAR = 60
 """Inputs of a place that a person may choose."""
 SMALL = 196
@@ -71,13 +71,13 @@ LINE = 176
 
 @dataclass(frozen=True)
 class Look:
-    """How somebody wants to see a run."""
+    """Display options of a run."""
 
     ink: Ink
     bands: bool = False
     """Quantile bands instead of the density."""
     noise: bool = True
-    """Of new points, or of the function alone; on the plane, the deviation instead of the mean."""
+    """Of new points, or of the function alone; on the plane, uncertainty instead of the mean."""
     star: tuple[float, ...] = ()
     """Where the mixture is shown; the middle of the data where there is nothing."""
 
@@ -236,7 +236,7 @@ def _table(run: Run, seen: ViewMany, look: Look) -> Elements:
             response_figure(seen, ink), "The prediction as one input at a time is varied.", ink
         ),
         "calibration": _picture(
-            calibration_figure(seen, ink), "How often intervals hold what they promise.", ink
+            calibration_figure(seen, ink), "Coverage of the predictive intervals.", ink
         ),
         "legend": {"html": table_legend(seen, ink)},
     }
@@ -270,8 +270,8 @@ def no_mixture(run: Run, look: Look) -> Elements:
 
 
 CURVES = (
-    "Components thin, all together thick; dotted, the Gaussian of the same mean and deviation; "
-    "dashed, the single layer."
+    "Components thin, all together thick; dotted, the Gaussian of the same mean and "
+    "standard deviation; dashed, the single layer."
 )
 BARS = "Blue, the deep model and how far its sample paths differ; hatched, the single layer."
 
@@ -281,7 +281,7 @@ def layers(run: Run, moment: Any, ink: Ink, chosen: int, enters: int, leaves: in
     if not isinstance(moment, Snapshot):
         waiting = _waiting({"map": 320, "passage": 320, **dict.fromkeys(HISTORY, 240)}, ink)
         return waiting | {
-            "layer_words": {"text": "The layers are shown as soon as they are worked out."}
+            "layer_words": {"text": "The layers are shown as soon as they are computed."}
         }
     depths = layers_in_depth(run, moment)
     layer = depths[min(chosen, len(depths) - 1)]
@@ -310,9 +310,9 @@ def layers(run: Run, moment: Any, ink: Ink, chosen: int, enters: int, leaves: in
 
 HISTORY: dict[What, str] = {
     "lengthscales": "Lengthscales",
-    "deviation": "The kernel's deviation",
+    "deviation": "The kernel's standard deviation",
     "noise": "Noise",
-    "departure": "The distance from its mean function",
+    "departure": "The distance from the mean function",
     "kl": "KL",
 }
 
@@ -337,7 +337,7 @@ def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
     apart = (
         "The two distributions are the same"
         if run.model.layers == 1
-        else (f"They differ by {seen.total_variation:.0%} on the probability of some event")
+        else f"Their total variation distance is {seen.total_variation:.0%}"
     )
     return _kept(
         {
@@ -356,7 +356,7 @@ def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
     )
 
 
-def honesty(run: Run, moment: Any, held_out: Dataset, ink: Ink) -> Elements:
+def calibrations(run: Run, moment: Any, held_out: Dataset, ink: Ink) -> Elements:
     """PIT and coverage of both models on rows that they have not seen."""
     if not isinstance(moment, Snapshot):
         return _waiting({"pit": 260, "coverage": 260}, ink)
@@ -372,7 +372,7 @@ def honesty(run: Run, moment: Any, held_out: Dataset, ink: Ink) -> Elements:
 
 def _waiting(heights: dict[str, int], ink: Ink) -> Elements:
     """Pictures that need the run itself, while its film plays or there is nothing yet."""
-    words = "Shown as soon as it is worked out."
+    words = "Shown as soon as it is computed."
     return {
         name: _picture(saying(words, ink, height), words, ink) for name, height in heights.items()
     }
@@ -479,15 +479,11 @@ def bound_words(seen: Any) -> str:
 def meter_words(departure: float, last: bool) -> str:
     """How far a layer is from its mean function, in words."""
     if last:
-        return "How on is it? Wholly: the last layer makes the prediction."
-    on = f"How on is it? {departure:.0%}"
+        return "The last layer makes the prediction."
+    change = f"How much this layer changes its input: {departure:.0%}"
     if departure < 0.05:
-        return f"{on}: off, it hands on what enters."
-    if departure < 0.25:
-        return f"{on}: it bends what enters a little."
-    if departure < 0.6:
-        return f"{on}: it stretches and squeezes what enters."
-    return f"{on}: it makes a new space of what enters."
+        return f"{change}. It is off: it passes its input on."
+    return f"{change}."
 
 
 def _picture(figure: dict, alt: str, ink: Ink) -> dict:

@@ -34,14 +34,14 @@ TITLED = {"l": 8, "r": 6, "t": 26, "b": 8}
 def gp_figure(
     seen: GPByHand, points: tuple[tuple[float, float], ...], ink: Ink, height: int = 380
 ) -> dict:
-    """Functions that fit what was seen, their mean ± 2 deviations; a click puts down a point."""
+    """Functions that fit what was seen, their mean ± 2 SD; a click adds a point."""
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, "x", range=[float(seen.x[0]), float(seen.x[-1])])
     layout["yaxis"] = labelled_axis(ink, "f(x)", range=[-3.2, 3.2])
     layout["meta"] = {"click": True, "draws": "your points"}
     low, high = seen.mean - 2 * seen.sd, seen.mean + 2 * seen.sd
     traces = [
-        band(seen.x, low, high, "± 2 deviations", tint(DEEP, 0.16)),
+        band(seen.x, low, high, "± 2 standard deviations", tint(DEEP, 0.16)),
         {
             **lines(seen.x, seen.draws),
             "name": "functions drawn",
@@ -123,9 +123,9 @@ def sparse_figure(
     low, high = sparse.mean - 2 * sparse.sd, sparse.mean + 2 * sparse.sd
     return {
         "data": [
-            band(exact.x, low, high, "sparse ± 2 deviations", tint(DEEP, 0.2)),
+            band(exact.x, low, high, "sparse ± 2 standard deviations", tint(DEEP, 0.2)),
             dots(x, y, ink),
-            {**lines(exact.x, both), "name": "exact ± 2 deviations", "line": edge},
+            {**lines(exact.x, both), "name": "exact ± 2 standard deviations", "line": edge},
             {
                 **line(typed(exact.x), typed(sparse.mean)),
                 "name": "sparse mean",
@@ -135,7 +135,7 @@ def sparse_figure(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": "q(u) ± 2 deviations",
+                "name": "q(u) ± 2 standard deviations",
                 "x": typed(sparse.inducing),
                 "y": typed(sparse.u_mean),
                 "error_y": {
@@ -351,7 +351,7 @@ PATHS = 40
 
 
 OWN_NOISE = 0.12
-"""Deviation that the layer by hand adds to each path."""
+"""The standard deviation that the layer by hand adds to each path."""
 
 
 def bend(h: np.ndarray, steepness: float) -> np.ndarray:

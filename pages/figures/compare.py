@@ -1,4 +1,4 @@
-"""Pictures of "Compare": models side by side on one data set, and their scores on one scale."""
+"""Figures of "Compare": models side by side on one data set, and their scores on one scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from pages.figures.your_data import thinned
 
 GRID = 120
 SIDE = 36
-"""Of a map, in cells."""
+"""Cells along each side of a map."""
 MOST_DOTS = 600
 HEIGHT = 250
 
 
 def look_of(model: str) -> tuple[str, str, str]:
-    """A colour, a stroke and a mark for a model, by what it is."""
+    """A model's colour, dash and symbol."""
     if model.startswith("dgp"):
         return DEEP, "solid", "circle"
     return {
@@ -33,8 +33,8 @@ def look_of(model: str) -> tuple[str, str, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
-    """What a model says along one input, or over two."""
+class Surface:
+    """A model's predictions along one input, or over a grid of two."""
 
     x: np.ndarray
     y: np.ndarray | None
@@ -42,13 +42,13 @@ class Sheet:
     forecast: Forecast
 
 
-def has_sheet(dataset: Dataset) -> bool:
-    """Whether predictions can be drawn over the inputs themselves."""
+def has_surface(dataset: Dataset) -> bool:
+    """Whether predictions can be drawn over the inputs."""
     return dataset.X.shape[1] <= 2
 
 
-def sheet(predictor: Predictor, dataset: Dataset) -> Sheet:
-    """A model's forecast over the range of the data and a tenth of it beyond, on both sides."""
+def surface(predictor: Predictor, dataset: Dataset) -> Surface:
+    """A model's forecast over the range of the data, and a tenth of it beyond on both sides."""
     low, high = dataset.X.min(0), dataset.X.max(0)
     room = np.where(high > low, 0.1 * (high - low), 1.0)
     n = GRID if dataset.X.shape[1] == 1 else SIDE
@@ -64,44 +64,44 @@ def sheet(predictor: Predictor, dataset: Dataset) -> Sheet:
         "",
         dataset.classes,
     )
-    return Sheet(sides[0], sides[1] if len(sides) > 1 else None, predictor(rows))
+    return Surface(sides[0], sides[1] if len(sides) > 1 else None, predictor(rows))
 
 
-def sheet_figure(found: Sheet, dataset: Dataset, model: str, ink: Ink) -> dict:
+def surface_figure(surface: Surface, dataset: Dataset, model: str, ink: Ink) -> dict:
     """A model's prediction over the inputs, with the rows."""
-    return (_curve if found.y is None else _map)(found, dataset, model, ink)
+    return (_curve if surface.y is None else _map)(surface, dataset, model, ink)
 
 
-def _curve(found: Sheet, dataset: Dataset, model: str, ink: Ink) -> dict:
+def _curve(surface: Surface, dataset: Dataset, model: str, ink: Ink) -> dict:
     colour, dash, _ = look_of(model)
-    rows, said = thinned(len(dataset), MOST_DOTS), found.forecast
+    rows, forecast = thinned(len(dataset), MOST_DOTS), surface.forecast
     y = dataset.Y[rows, 0]
     layout = _layout(dataset.input_names[0], dataset.output_names[0], ink)
     traces = []
-    if said.probabilities is not None:
+    if forecast.probabilities is not None:
         shown = [1] if len(dataset.classes) == 2 else range(len(dataset.classes))
         for c in shown:
             own, mark = CLASS_MARKS[c % len(CLASS_MARKS)] if len(shown) > 1 else (colour, "circle")
             name = plain(dataset.classes[c], 24)
-            traces.append(_line(found.x, said.probabilities[:, c], name, own, dash))
+            traces.append(_line(surface.x, forecast.probabilities[:, c], name, own, dash))
         y = y / max(1, len(dataset.classes) - 1)
         layout["yaxis"]["title"]["text"] = "probability"
     else:
-        assert said.mean is not None and said.low is not None and said.high is not None
-        band = np.concatenate([said.low[:, 0], said.high[::-1, 0]])
+        assert forecast.mean is not None and forecast.low is not None and forecast.high is not None
+        band = np.concatenate([forecast.low[:, 0], forecast.high[::-1, 0]])
         traces += [
             {
                 "type": "scatter",
                 "mode": "lines",
                 "name": "90 % of new points",
-                "x": np.concatenate([found.x, found.x[::-1]]),
+                "x": np.concatenate([surface.x, surface.x[::-1]]),
                 "y": band,
                 "line": {"width": 0},
                 "fill": "toself",
                 "fillcolor": tint(colour, 0.2),
                 "hoverinfo": "skip",
             },
-            _line(found.x, said.mean[:, 0], "mean", colour, dash),
+            _line(surface.x, forecast.mean[:, 0], "mean", colour, dash),
         ]
         low, high = float(dataset.Y[:, 0].min()), float(dataset.Y[:, 0].max())
         room = 0.3 * ((high - low) or 1.0)
@@ -110,33 +110,39 @@ def _curve(found: Sheet, dataset: Dataset, model: str, ink: Ink) -> dict:
     return {"data": traces, "layout": layout}
 
 
-def _map(found: Sheet, dataset: Dataset, model: str, ink: Ink) -> dict:
-    rows, said = thinned(len(dataset), MOST_DOTS), found.forecast
-    assert found.y is not None
-    shape = (len(found.y), len(found.x))
+def _map(surface: Surface, dataset: Dataset, model: str, ink: Ink) -> dict:
+    rows, forecast = thinned(len(dataset), MOST_DOTS), surface.forecast
+    assert surface.y is not None
+    shape = (len(surface.y), len(surface.x))
     layout = _layout(dataset.input_names[0], dataset.input_names[1], ink)
-    shade = {"type": "heatmap", "x": found.x, "y": found.y, "zsmooth": "best", "hoverinfo": "skip"}
+    shade = {
+        "type": "heatmap",
+        "x": surface.x,
+        "y": surface.y,
+        "zsmooth": "best",
+        "hoverinfo": "skip",
+    }
     X, y = dataset.X[rows], dataset.Y[rows, 0]
     dots = []
     for code in range(len(dataset.classes)):
         own, mark = CLASS_MARKS[code % len(CLASS_MARKS)]
         of = y == code
         dots.append(_dots(X[of, 0], X[of, 1], own, mark))
-    if said.probabilities is None:
-        assert said.mean is not None
-        z = said.mean[:, 0].reshape(shape)
+    if forecast.probabilities is None:
+        assert forecast.mean is not None
+        z = forecast.mean[:, 0].reshape(shape)
         shade |= {"colorscale": "Cividis", "zmin": dataset.Y.min(), "zmax": dataset.Y.max()}
         bar = {"title": {"text": plain(dataset.output_names[0], 24), "side": "right"}}
         shade |= {"name": "mean", "colorbar": {**bar, "thickness": 10}}
     elif len(dataset.classes) == 2:
-        z = said.probabilities[:, 1].reshape(shape)
+        z = forecast.probabilities[:, 1].reshape(shape)
         ends = [[0, tint(CLASS_MARKS[0][0], 0.75)], [0.5, ink.paper]]
         shade |= {"colorscale": [*ends, [1, tint(CLASS_MARKS[1][0], 0.75)]], "zmin": 0, "zmax": 1}
         title = {"text": f"probability of {plain(dataset.classes[1], 20)}", "side": "right"}
         shade |= {"name": "probability", "colorbar": {"title": title, "thickness": 10}}
     else:
         C = len(dataset.classes)
-        z = said.probabilities.argmax(1).reshape(shape).astype(float)
+        z = forecast.probabilities.argmax(1).reshape(shape).astype(float)
         steps = [
             [(c + side) / C, tint(CLASS_MARKS[c % len(CLASS_MARKS)][0], 0.45)]
             for c in range(C)

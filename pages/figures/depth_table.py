@@ -32,7 +32,7 @@ def depth_figure(
     own = [(row["loglik"], seen.index(row["model"])) for row in rows if row["set"] == name]
     paper = [(value, seen.index(m)) for m, value in printed.items() if value is not None]
     reach = frame(np.array([x for x, _ in own + paper]), 0.06)
-    layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood (nats a row)", range=reach)
+    layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood (nats per row)", range=reach)
     layout["yaxis"] = labelled_axis(
         ink,
         "",
@@ -80,7 +80,7 @@ def _marks(places: list[tuple[float, int]], name: str, marker: dict) -> dict:
 
 
 def against_one_layer(rows: Sequence[dict], name: str) -> dict[str, dict[int, float]]:
-    """What two and three layers gain on one, in nats a row, on each split that both have."""
+    """What two and three layers gain on one, in nats per row, on each split that both have."""
     scores = {(r["model"], r["split"]): r["loglik"] for r in rows if r["set"] == name}
     found = {
         model: {

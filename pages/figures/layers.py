@@ -26,8 +26,8 @@ What = Literal["lengthscales", "deviation", "noise", "departure", "kl"]
 
 HISTORY_TITLES: dict[What, str] = {
     "lengthscales": "lengthscale",
-    "deviation": "deviation √k(x, x)",
-    "noise": "noise: a deviation",
+    "deviation": "standard deviation √k(x, x)",
+    "noise": "noise: a standard deviation",
     "departure": "departure (0 to 1)",
     "kl": "KL from the prior (nats)",
 }

@@ -47,7 +47,7 @@ def chosen(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Element
 def with_layers(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
     """These elements, each inner layer's departure from its mean function, and the noise."""
     elements = chosen(run, moment, look, names)
-    words = "How on the layers are is known once the run has begun."
+    words = "How much each layer changes its input is known once the run has begun."
     if isinstance(moment, Snapshot):
         seen = view(run, moment)
         words = layers_words(seen) + noise_words(run, moment)
@@ -57,17 +57,17 @@ def with_layers(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> El
 
 
 def noise_words(run: Run, moment: Snapshot) -> str:
-    """The likelihood's noise beside the data's own deviation."""
+    """The likelihood's noise as a share of the data's standard deviation."""
     log_variance = getattr(moment.deep.likelihood, "log_variance", None)
     if log_variance is None:
         return ""
     noise = float(np.exp(0.5 * np.asarray(log_variance).ravel()[0]))
     own = float(run.scaler.outputs(run.dataset.Y)[:, 0].std())
-    return f" **Noise:** its deviation is {noise / own:.0%} of the data's."
+    return f" **Noise:** its standard deviation is {noise / own:.0%} of the data's."
 
 
 def with_mixture(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
-    """These elements, and what the mixture at the chosen place has to say."""
+    """These elements, and the mixture at the chosen place in numbers."""
     elements = chosen(run, moment, look, names)
     words = "The mixture is drawn as soon as the run has begun."
     if isinstance(moment, Snapshot):
@@ -76,9 +76,9 @@ def with_mixture(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> E
 
 
 def with_cut(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
-    """These elements, and how well a straight cut parts the classes before and after layer 1."""
+    """These elements, and how well a line separates the classes before and after layer 1."""
     elements = chosen(run, moment, look, names)
-    words = "How well a straight cut parts the classes is known once the run has begun."
+    words = "How well a line separates the classes is known once the run has begun."
     seen = view(run, moment) if isinstance(moment, Snapshot) else moment
     if seen is not None:
         assert isinstance(seen, View2D)
@@ -91,9 +91,9 @@ def with_cut(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Eleme
 
 
 def with_nearest(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> Elements:
-    """These elements, the classes before and after layer 1, and how well they lie together."""
+    """These elements, the classes before and after layer 1, and how well they cluster."""
     elements = chosen(run, moment, look, names)
-    words = "How well the classes lie together is known once the run has begun."
+    words = "How well the classes cluster is known once the run has begun."
     seen = view(run, moment) if isinstance(moment, Snapshot) else moment
     if seen is None:
         return elements | {"nearest_words": {"text": words}}
@@ -174,46 +174,46 @@ def nearest_centre(points: np.ndarray, codes: np.ndarray) -> float:
 
 
 def straight_cut(points: np.ndarray, codes: np.ndarray) -> float:
-    """The share of two classes' points (N, 2) on the right side of the least-squares cut."""
+    """The share of two classes' points (N, 2) on the right side of the least-squares line."""
     sides = 2.0 * codes[:, None] - 1.0
     fitted = LinearRegression.fit(points, sides).predict(points)
     return float(np.mean((fitted.mean > 0) == (sides > 0)))
 
 
 def cut_words(seen: View2D, layer: WarpPanel) -> str:
-    """How far a layer has pulled two classes apart."""
+    """How well a line separates two classes before and after a layer."""
     before = straight_cut(layer.points_in, seen.data_y)
     after = straight_cut(layer.points_out, seen.data_y)
     return (
-        f"One straight cut puts **{before:.0%}** of the points on their side as they enter layer "
-        f"1, and **{after:.0%}** as they leave it."
+        f"A straight line separates **{before:.0%}** of the points as they enter layer 1, and "
+        f"**{after:.0%}** as they leave it."
     )
 
 
-def misplaced(view: MixtureView) -> float:
-    """½ ∫ |p − g| dy of the deep mixture p and its Gaussian summary g: the share of its mass that
-    the summary puts in the wrong place."""
+def summary_error(view: MixtureView) -> float:
+    """½ ∫ |p − g| dy: the total variation distance of the mixture p and its Gaussian summary g."""
     if view.deep.summary is None:
         return 0.0
     return 0.5 * float(np.trapezoid(np.abs(view.deep.density - view.deep.summary), view.y))
 
 
-def humps(y: np.ndarray, density: np.ndarray, least: float = 0.1) -> np.ndarray:
-    """Where a density has a peak of at least this share of its highest."""
+def modes(y: np.ndarray, density: np.ndarray, least: float = 0.1) -> np.ndarray:
+    """Where a density has a mode of at least this share of its highest."""
     inner = density[1:-1]
     peak = (inner > density[:-2]) & (inner >= density[2:]) & (inner > least * density.max())
     return y[1:-1][peak]
 
 
 def mixture_words(view: MixtureView) -> str:
-    """What there is to see in a mixture, with its numbers."""
+    """A mixture's modes, its distance from a Gaussian, and its variance between paths."""
     side = view.deep
     between = float(side.split.between / side.split.total)
-    n = len(humps(view.y, side.density))
-    shape = {1: "one hump", 2: "two humps"}.get(n, f"{n} humps")
+    n = len(modes(view.y, side.density))
+    shape = {1: "one mode", 2: "two modes"}.get(n, f"{n} modes")
     return (
-        f"The mixture has **{shape}**. Its Gaussian summary puts **{misplaced(view):.0%}** of its "
-        f"mass in the wrong place. **{between:.0%}** of the variance is between sample paths."
+        f"The mixture has **{shape}**. Its Gaussian summary misplaces "
+        f"**{summary_error(view):.0%}** of its mass (total variation). **{between:.0%}** of the "
+        "variance is between sample paths."
     )
 
 
@@ -267,7 +267,7 @@ def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
     both, parts = bound_figure(deep, rival, ink, steps=steps), parts_figure(deep, ink, steps=steps)
     elements = {
         "bound": _picture(both, "The bound over the steps.", ink),
-        "parts": _picture(parts, "The deep model's fit, KL a layer, and bound.", ink),
+        "parts": _picture(parts, "The deep model's fit, KL per layer, and bound.", ink),
         "bound_words": {"text": bound_words(seen)},
     }
     for name, panel, words in (
@@ -292,12 +292,12 @@ def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
 
 
 def layers_words(seen: View1D | View2D | ViewMany) -> str:
-    """Each inner layer's KL and how on it is, in a line."""
-    said = []
+    """Each inner layer's KL and how much it changes its input."""
+    words = []
     for l, layer in enumerate(seen.layers[:-1]):
         kl = f"KL {layer.kl:,.1f} nats. " if np.isfinite(layer.kl) else ""
-        said.append(f"**Layer {l + 1}:** {kl}{meter_words(layer.departure, False)}")
-    return " ".join(said) or "One layer has nothing below it that could be on or off."
+        words.append(f"**Layer {l + 1}:** {kl}{meter_words(layer.departure, False)}")
+    return " ".join(words) or "A single layer has no inner layers."
 
 
 def _before(run: Run, ink: Ink) -> dict[str, dict]:

@@ -59,7 +59,7 @@ def mixture_figure(view: MixtureView, ink: Ink, height: int = 360) -> dict:
         *_pair(view, "density", y),
         {
             **_curve(view, view.deep.summary),
-            "name": "Gaussian of the same mean and deviation",
+            "name": "Gaussian of the same mean and standard deviation",
             "line": {"color": tint(DEEP, 0.75), "width": 1.6, "dash": "dot"},
             "hovertemplate": "Gaussian summary %{y:.3g} at %{x:.4g}<extra></extra>",
         },
@@ -87,7 +87,7 @@ def cdf_figure(view: MixtureView, ink: Ink, height: int = 280) -> dict:
         traces.append(
             {
                 **_curve(view, view.deep.summary_cdf),
-                "name": "Gaussian of the same mean and deviation",
+                "name": "Gaussian of the same mean and standard deviation",
                 "line": {"color": tint(DEEP, 0.75), "width": 1.6, "dash": "dot"},
                 "hovertemplate": "Gaussian summary %{y:.3g} at %{x:.4g}<extra></extra>",
             }
@@ -217,7 +217,7 @@ def variance_figure(along: Along, ink: Ink, height: int = 260) -> dict:
 
 
 def pit_figure(check: Calibration, ink: Ink, height: int = 260) -> dict:
-    """Held-out rows by where y fell in the predicted distribution: flat where a model is honest.
+    """PIT histograms on held-out rows: flat where a model is calibrated.
 
     For classes: how often each probability was given.
     """
@@ -233,11 +233,15 @@ def pit_figure(check: Calibration, ink: Ink, height: int = 260) -> dict:
         ends = np.array([0.0, 1.0])
         traces += [
             band(
-                ends, [low] * 2, np.array([high] * 2), "95 % of honest bars", tint(ink.data, 0.18)
+                ends,
+                [low] * 2,
+                np.array([high] * 2),
+                "95 % of a calibrated model's bars",
+                tint(ink.data, 0.18),
             ),
             {
                 **line(typed(ends), typed(np.full(2, mean))),
-                "name": "flat: honest",
+                "name": "flat: calibrated",
                 "line": {"color": ink.data, "width": 1.5, "dash": "dot"},
                 "hoverinfo": "skip",
             },

@@ -85,10 +85,10 @@ def information_figure(views: tuple[PriorView, ...], ink: Ink, height: int = 260
 
 
 def spread_figure(views: tuple[PriorView, ...], ink: Ink, height: int = 260) -> dict:
-    """The deviation of log |slope| by depth: with a mean of zero it grows without bound."""
+    """The standard deviation of log |slope| by depth: with zero mean it grows without bound."""
     layout = base_layout(ink, height)
     layout["xaxis"] = labelled_axis(ink, "layers", dtick=1)
-    layout["yaxis"] = labelled_axis(ink, "deviation of log |slope|", rangemode="tozero")
+    layout["yaxis"] = labelled_axis(ink, "standard deviation of log |slope|", rangemode="tozero")
     return {"data": [_by_depth(v, v.log_slope_deviation) for v in views], "layout": layout}
 
 

@@ -24,7 +24,7 @@ def relevance_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
     names = [plain(name, 24) for name in seen.names]
     places = np.arange(len(names))[::-1]
     layout = base_layout(ink, height)
-    title = "relevance: 1/lengthscale, per deviation of the input"
+    title = "relevance: 1/lengthscale, of standardised inputs"
     layout["xaxis"] = labelled_axis(ink, title, rangemode="tozero")
     left_out = seen.n_inputs - len(names)
     side = f"inputs ({left_out:,} less relevant ones left out)" if left_out else "inputs"
@@ -114,9 +114,9 @@ def agreement_figure(
 
 
 def calibration_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
-    """Whether both models' doubts are honest.
+    """Whether both models are calibrated.
 
-    Left, where the observations lie in their predictions (an even height is honest); right, how
+    Left, where the observations lie in their predictions (level if calibrated); right, how
     often central intervals hold them. Of classes, how often what was predicted happened.
     """
     panels = [view.deep] + ([view.rival] if len(view.layers) > 1 else [])
@@ -137,7 +137,7 @@ def calibration_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
     traces: list[dict] = [
         {
             **line(unit, typed(np.ones(2))),
-            "name": "honest",
+            "name": "calibrated",
             "line": dotted,
             "showlegend": False,
             "hoverinfo": "skip",
@@ -361,7 +361,7 @@ def _reliability(view: ViewMany, seen: list[Reliability | None], ink: Ink, heigh
     traces: list[dict] = [
         {
             **line(unit, unit),
-            "name": "honest",
+            "name": "calibrated",
             "line": {"color": ink.text, "width": 1, "dash": "dot"},
             "hoverinfo": "skip",
         }

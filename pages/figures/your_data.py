@@ -1,24 +1,23 @@
-"""Pictures of "Your data": is the model honest, what does it get wrong, and what has it learnt?
+"""Figures of "Your data": calibration, residuals, importance, responses, and one prediction.
 
 Figures are plain dicts in Plotly's own form, on one pair of axes with numbers along both, so that
 the report can draw them as SVG too. Names come from a visitor's file: `plain` makes them text.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 
 import numpy as np
 
 from dgp_core.evaluation import diagnostics
-from dgp_core.evaluation.comparison import Estimate, ScoreCard
+from dgp_core.evaluation.comparison import ScoreCard
 from dgp_core.evaluation.explain import Importance, Map, Relevance, Response
-from dgp_core.evaluation.forecast import Forecast
 from dgp_core.tables.plain import plain
+from dgp_core.training.plan import counted
 from pages.figures.marks import base_layout, labelled_axis
 from pages.figures.palette import DEEP, DRAW, INDUCING, LIGHT, SINGLE, Ink, tint
 
 MOST_DOTS = 1500
-"""Rows in a picture, at the most: evenly many of more."""
+"""Of the rows in a figure; more are thinned evenly."""
 MOST_BARS = 20
 HEIGHT = 320
 LOOKS = {
@@ -36,54 +35,10 @@ CLASS_LOOKS = (
     (DRAW, "longdash"),
     ("#E69F00", "longdashdot"),
 )
-MODELS = {
-    "deep": "Deep GP",
-    "single": "Single layer",
-    "linear": "Straight line",
-    "exact": "Exact GP",
-}
-"""What the models of a trial are called, wherever they are shown."""
-SCORES = {
-    "log_likelihood": "log-likelihood, nats a row ↑",
-    "rmse": "RMSE ↓",
-    "crps": "CRPS ↓",
-    "coverage_50": "inside 50 %",
-    "coverage_90": "inside 90 %",
-    "coverage_95": "inside 95 %",
-    "accuracy": "accuracy ↑",
-    "auc": "AUC ↑",
-    "brier": "Brier ↓",
-}
-"""And its scores; an arrow says which way is better."""
 
 
 def look_of(model: str) -> tuple[str, str, str]:
     return LOOKS.get(model, LOOKS["deep"])
-
-
-def together(cards: Sequence[ScoreCard], model: str) -> ScoreCard | None:
-    """A model's held-out rows as one card: every fold's, where there are folds, else one split's.
-
-    Over folds, each row was held out once.
-    """
-    own = {card.fold: card for card in cards if card.model == model}
-    folds = [card for fold, card in sorted(own.items()) if fold > 0]
-    used = folds if len(folds) >= 2 else list(own.values())[:1]
-    if not used:
-        return None
-    joined = {}
-    for item in fields(Forecast):
-        parts = [getattr(card.forecast, item.name) for card in used]
-        if item.name == "inside":
-            joined["inside"] = {s: np.concatenate([p[s] for p in parts]) for s in parts[0]}
-        elif parts[0] is not None:
-            joined[item.name] = np.concatenate(parts)
-    return replace(
-        used[0],
-        rows=np.concatenate([card.rows for card in used]),
-        observed=np.concatenate([card.observed for card in used]),
-        forecast=Forecast(**joined),
-    )
 
 
 def thinned(n: int, most: int = MOST_DOTS) -> np.ndarray:
@@ -91,29 +46,10 @@ def thinned(n: int, most: int = MOST_DOTS) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
-def with_error(value: float, error: float) -> str:
-    """A number as exactly as its error allows: 1.234 ± 0.056."""
-    if not np.isfinite(value):
-        return "–"
-    if not np.isfinite(error):
-        return f"{value:.3g}".replace("-", "−")
-    if error <= 0:
-        return f"{value:.4g}".replace("-", "−")  # rows that are all alike tell no error
-    digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 6))
-    return f"{value:,.{digits}f} ± {error:,.{digits}f}".replace("-", "−")
-
-
-def said(score: str, found: Estimate) -> str:
-    """A score with its error; shares of rows as percentages."""
-    if score == "accuracy" or score.startswith("coverage"):
-        return with_error(100 * found.value, 100 * found.error) + " %"
-    return with_error(found.value, found.error)
-
-
 def calibration_figure(card: ScoreCard, ink: Ink, height: int = HEIGHT) -> dict:
-    """Numbers: where observations fell in their predicted distributions, ten bars, flat if honest.
+    """Numbers: a PIT histogram of ten bars, level if calibrated.
 
-    Classes: how often what was said with a probability came true, on the diagonal if honest.
+    Classes: a reliability diagram, on the diagonal if calibrated.
     """
     return (
         _reliability(card, ink, height)
@@ -126,7 +62,7 @@ def _pit(card: ScoreCard, ink: Ink, height: int) -> dict:
     seen = diagnostics.pit_histogram(card)
     colour, _, _ = look_of(card.model)
     middle = 0.5 * (seen.edges[1:] + seen.edges[:-1])
-    layout = _layout(ink, height, "quantile at which the observation fell", "share of rows")
+    layout = _layout(ink, height, "quantile of the observed value (PIT)", "share of rows")
     layout["xaxis"] |= {"range": [0, 1], "tickvals": [0, 0.25, 0.5, 0.75, 1]}
     layout["yaxis"]["range"] = [0, 1.15 * max(float(seen.shares.max()), seen.high)]
     edge = np.array([0.0, 1.0])
@@ -141,8 +77,8 @@ def _pit(card: ScoreCard, ink: Ink, height: int) -> dict:
                 "marker": {"color": tint(colour, 0.75)},
                 "hovertemplate": "%{y:.1%} of rows<extra></extra>",
             },
-            _band(edge, [seen.low] * 2, [seen.high] * 2, "95 % of an honest model's bars", ink),
-            _line(edge, np.full(2, 0.1), "honest on average", ink.text, "dot", 1.5),
+            _band(edge, [seen.low] * 2, [seen.high] * 2, "95 % of a calibrated model's bars", ink),
+            _line(edge, np.full(2, 0.1), "calibrated", ink.text, "dot", 1.5),
         ],
         "layout": layout,
     }
@@ -153,12 +89,12 @@ def _reliability(card: ScoreCard, ink: Ink, height: int) -> dict:
     held = seen.counts > 0
     colour, mark, _ = look_of(card.model)
     p = seen.predicted[held]
-    of = plain(card.classes[1], 30) if len(card.classes) == 2 else "its likeliest class"
+    of = plain(card.classes[1], 30) if len(card.classes) == 2 else "its most probable class"
     layout = _layout(ink, height, f"probability given to {of}", "share that came true")
     layout["xaxis"]["range"] = layout["yaxis"]["range"] = [-0.02, 1.02]
     return {
         "data": [
-            _line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "honest", ink.text, "dot", 1.5),
+            _line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "calibrated", ink.text, "dot", 1.5),
             {
                 "type": "scatter",
                 "mode": "markers",
@@ -167,8 +103,8 @@ def _reliability(card: ScoreCard, ink: Ink, height: int) -> dict:
                 "y": seen.observed[held],
                 "error_y": _bars(2 * seen.error[held], colour),
                 "marker": {"color": colour, "size": 9, "symbol": mark},
-                "text": [f"{n:,} rows" for n in seen.counts[held]],
-                "hovertemplate": "said %{x:.1%}, came true %{y:.1%}, %{text}<extra></extra>",
+                "text": [counted(int(n), "row") for n in seen.counts[held]],
+                "hovertemplate": "predicted %{x:.1%}, came true %{y:.1%}, %{text}<extra></extra>",
             },
         ],
         "layout": layout,
@@ -244,13 +180,13 @@ def _confusion(card: ScoreCard, ink: Ink, height: int) -> dict:
 
 
 def residual_figure(card: ScoreCard, y_name: str, ink: Ink, height: int = HEIGHT) -> dict:
-    """What is left over: standard Gaussian at every prediction, where the model is honest."""
+    """Standardised residuals: standard Gaussian at every prediction, if the model is calibrated."""
     seen = diagnostics.residuals(card)
     rows = thinned(len(seen.predicted))
     colour, mark, _ = look_of(card.model)
     x = seen.predicted
     ends = np.array([x.min(), x.max()])
-    layout = _layout(ink, height, f"predicted {plain(y_name, 40)}", "residual, in its own σ")
+    layout = _layout(ink, height, f"predicted {plain(y_name, 40)}", "residual / predicted σ")
     worst = max(3.2, 1.1 * float(np.abs(seen.standardised).max()))
     layout["yaxis"]["range"] = [-worst, worst]
     return {
@@ -273,14 +209,14 @@ def residual_figure(card: ScoreCard, y_name: str, ink: Ink, height: int = HEIGHT
 
 
 def importance_figure(found: Sequence[Importance], ink: Ink) -> dict:
-    """What held-out rows lose as each input is shuffled, the largest on top."""
+    """The log-likelihood that held-out rows lose as each input is permuted, the largest on top."""
     shown = list(found)[:MOST_BARS]
     drops = np.array([one.drop for one in shown])
     return _bars_across(
         [one.name for one in shown],
         drops,
         np.array([2 * one.row_error if np.isfinite(one.row_error) else 0.0 for one in shown]),
-        "nats a row lost, ± 2 standard errors",
+        "nats per row lost, ± 2 standard errors",
         DEEP,
         ink,
     )
@@ -363,7 +299,7 @@ def response_figure(
 
 
 def two_inputs_figure(found: Map, what: str, sd: bool, ink: Ink, height: int = 380) -> dict:
-    """The mean (or the doubt) as two inputs go over their ranges."""
+    """The mean (or the standard deviation) as two inputs go over their ranges."""
     layout = _layout(ink, height, plain(found.names[0], 40), plain(found.names[1], 40))
     for axis, labels in (("xaxis", found.x_labels), ("yaxis", found.y_labels)):
         if labels:

@@ -10,6 +10,7 @@ import streamlit as st
 from datasets.catalogue import entry
 from datasets.printed import PRINTED
 from datasets.starts import film
+from dgp_core.training.plan import counted
 from pages.figures.boards import Look
 from pages.figures.depth_table import MODELS, against_one_layer, depth_figure, summary
 from pages.figures.lesson_live import with_layers
@@ -18,11 +19,11 @@ from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 
-# What `python -m benchmarks.paper --json` wrote: a row a set, model and split.
+# What `python -m benchmarks.paper --json` wrote: one row per set, model and split.
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "paper.json"
 UNKNOWN = "–"
 HARM = 0.05
-"""Nats a row: less is no loss to speak of."""
+"""Nats per row: less is negligible."""
 
 ink = page_ink()
 
@@ -104,7 +105,7 @@ def mean_gains(name: str) -> dict[str, tuple[float, int]]:
 def ours(name: str) -> str:
     """What was measured here of depth on a set."""
     parts = [
-        f"{MODELS[model].lower()} {_signed(gain)} nats a row ({n} split{'s' * (n > 1)})"
+        f"{MODELS[model].lower()} {_signed(gain)} nats per row ({counted(n, 'split')})"
         for model, (gain, n) in mean_gains(name).items()
     ]
     if not parts:
@@ -142,7 +143,9 @@ def worst(names: tuple[str, ...]) -> str:
         return ""
     gain, model, name = min(found)
     if gain > -HARM:
-        return f"On those that we have measured, no deep model loses as much as {HARM} nats a row."
+        return (
+            f"On those that we have measured, no deep model loses as much as {HARM} nats per row."
+        )
     return f"The most that we have seen depth lose on them is {_signed(gain)}: {model} on {name}."
 
 
@@ -254,7 +257,7 @@ LESSON = lesson.Lesson(
         lesson.Words(
             "**kin8nm** is a robot arm with eight joints. Each joint turns everything beyond it, "
             f"so the truth is a composition, and layers pay. {ours('kin8nm')} That is much: over "
-            "the 820 held-out rows, a tenth of a nat a row is a factor of $e^{82}$ in how likely "
+            "the 820 held-out rows, a tenth of a nat per row is a factor of $e^{82}$ in how likely "
             "they are.\n\n"
             "**energy** asks how much heat a building needs, by eight numbers about its shape. "
             f"{ours('energy')} {whether('energy')}"

@@ -58,12 +58,12 @@ def spread() -> None:
         st.markdown("*Nothing measured yet: let the run train for a moment, then press.*")
         return
     left, right = st.columns(2, gap="medium")
-    left.select_slider("Samples a row, S", S.offered, **lesson.hand(S))
+    left.select_slider("Samples per row, S", S.offered, **lesson.hand(S))
     right.select_slider("Rows in a minibatch, B", B.offered, **lesson.hand(B))
     samples, rows = st.session_state[S.key], st.session_state[B.key]
     with left:
         figure = bound_spread_figure(seen, samples, rows, ink)
-        alt = f"Estimates of the bound with {samples} samples a row and {rows} rows, three ways."
+        alt = f"Estimates of the bound with {samples} samples per row and {rows} rows, three ways."
         stage.figure(figure, alt, "spread_picture")
     with right:
         values = seen.spreads[samples, rows].both.reshape(PEOPLE, -1)
@@ -93,8 +93,8 @@ def alone() -> None:
     least = answer.difference < ROUNDING
     apart = "less than 1e−15" if least else f"{answer.difference:.0e}".replace("-", "−")
     st.markdown(
-        f"Row {answer.row}: the two answers differ by **{apart}** deviations at the most. That is "
-        "rounding."
+        f"Row {answer.row}: the two answers differ by at most **{apart}** standard deviations. "
+        "That is rounding."
     )
 
 
@@ -165,7 +165,7 @@ LESSON = lesson.Lesson(
         lesson.Picture(
             spread,
             "First: 400 estimates each, with ε redrawn, the rows redrawn, or both; the dashed line "
-            "is the bound from all rows and 60 samples a row. Second: eight people average their "
+            "is the bound from all rows and 60 samples per row. Second: eight people average their "
             "own estimates, and come together at the bound.",
             (S, B),
         ),
@@ -177,7 +177,7 @@ LESSON = lesson.Lesson(
             "of ε is left. If there is time for twenty times the work, spend it on rows.",
         ),
         lesson.Words(
-            "## Why one sample a row is enough\n\n"
+            "## Why one sample per row is enough\n\n"
             "A GP ties all its values together, so one would expect to need a *joint* draw of all "
             "rows, with a covariance of $N \\times N$. Here is the remark that saves us. Given "
             "the [inducing points](glossary#inducing-points), each layer's mean and variance at a "
@@ -199,8 +199,8 @@ LESSON = lesson.Lesson(
         ),
         lesson.Try(
             "Ask any row. Then take another one, and ask again.",
-            "Every cross lies in its circle. The largest difference is below 0.000001 deviations, "
-            "whichever row you take: the other rows might as well not be there.",
+            "Every cross lies in its circle. The largest difference is below 0.000001 standard "
+            "deviations, whichever row you take: the other rows might as well not be there.",
         ),
         lesson.Question(
             "The minibatch has 10 of 1,000 rows. Somebody forgets the factor $N/B$. What happens?",

@@ -405,7 +405,7 @@ TERMS = (
         "pit",
         "PIT",
         "The share of the predictive distribution that lies below what happened. Over many rows it "
-        "is uniform if the model is honest.",
+        "is uniform if the model is calibrated.",
         (10,),
         r"F(y)",
     ),
@@ -511,7 +511,8 @@ TERMS = (
     Term(
         "standardise",
         "Standardise (scale)",
-        "To subtract a column's mean and divide by its deviation, both measured on training rows.",
+        "To subtract a column's mean and divide by its standard deviation, both measured on "
+        "training rows.",
         (10,),
     ),
     Term(

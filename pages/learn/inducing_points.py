@@ -14,6 +14,7 @@ from dgp_core.live.views.by_hand import (
     place_inducing,
     sparse_by_hand,
 )
+from dgp_core.training.plan import counted
 from pages.figures.by_hand import sparse_figure, tightening_figure
 from pages.figures.lesson_live import live
 from pages.ui.choices import Choices
@@ -86,7 +87,7 @@ def by_hand() -> None:
         stage.figure(figure, alt, "tightening_picture")
     gap = exact().evidence - chosen.bound
     st.markdown(
-        f"With {M} inducing point{'' if M == 1 else 's'}, the bound lies **{gap:,.2f} nats** below "
+        f"With {counted(M, 'inducing point')}, the bound lies **{gap:,.2f} nats** below "
         "the exact evidence."
     )
 
@@ -109,10 +110,10 @@ LESSON = lesson.Lesson(
         ),
         lesson.Picture(
             by_hand,
-            "First: data, the exact GP's ± 2 deviations (dashed), the sparse GP's mean and ± 2 "
-            "deviations (blue). Each triangle is an inducing input z with its bar, the mean of "
-            "q(u) ± 2 deviations. Second: the bound as M grows, below the exact evidence; what "
-            "lies far below is cut off.",
+            "First: data, the exact GP's ± 2 standard deviations (dashed), the sparse GP's mean "
+            "and ± 2 standard deviations (blue). Each triangle is an inducing input z with its "
+            "bar, the mean of q(u) ± 2 standard deviations. Second: the bound as M grows, below "
+            "the exact evidence; what lies far below is cut off.",
             (COUNT, PLACE),
         ),
         lesson.Try(
@@ -156,7 +157,7 @@ LESSON = lesson.Lesson(
             "raise it is called variational inference.\n\n"
             "One trick of the trade: with the Cholesky factor $k(Z, Z) = R R^\\top$, the model "
             "learns $v$ instead of $u = R v$. This is called whitening. Its prior is N(0, I), "
-            "wherever Z goes, and the climb is less steep-sided."
+            "wherever Z goes, and optimisation is better conditioned."
         ),
         lesson.Equation(
             r"\begin{split} \mathcal{L} &= \sum_{i=1}^N \mathbb{E}_{q(f_i)}"

@@ -35,8 +35,10 @@ def gap() -> str:
 def by_hand() -> None:
     """A Gaussian, bent."""
     left, middle, right = st.columns(3, gap="medium")
-    where = left.slider("Middle of the belief", -1.0, 1.0, step=0.1, **lesson.hand(MIDDLE))
-    deviation = middle.slider("How unsure it is", 0.1, 1.0, step=0.1, **lesson.hand(DEVIATION))
+    where = left.slider("Mean of h", -1.0, 1.0, step=0.1, **lesson.hand(MIDDLE))
+    deviation = middle.slider(
+        "Standard deviation of h", 0.1, 1.0, step=0.1, **lesson.hand(DEVIATION)
+    )
     steepness = right.slider("Steepness of layer 2", 0.2, 8.0, step=0.2, **lesson.hand(STEEPNESS))
     figure = bent_figure(where, deviation, steepness, ink)
     alt = "A Gaussian belief about h, the layer that bends it, and the mixture that comes out."
@@ -75,26 +77,26 @@ LESSON = lesson.Lesson(
     minutes=20,
     parts=(
         lesson.Words(
-            "Ask one GP for a prediction, and it answers with a Gaussian: a mean and a deviation. "
-            "Ask a deep GP, and the question has to pass through the layers. The first layer is "
-            "not sure what it hands on. It believes in a *range* of values $h$. The second layer "
-            "takes each of them somewhere else. What comes out is a Gaussian for every path: a "
-            "[mixture](glossary#mixture).\n\n"
-            "Bend a Gaussian by hand, and see what becomes of it."
+            "Ask one GP for a prediction, and it answers with a Gaussian: a mean and a standard "
+            "deviation. Ask a deep GP, and the question has to pass through the layers. The first "
+            "layer is not sure what it hands on. It believes in a *range* of values $h$. The "
+            "second layer takes each of them somewhere else. What comes out is a Gaussian for "
+            "every path: a [mixture](glossary#mixture).\n\nBend a Gaussian by hand, and see what becomes "
+            "of it."
         ),
         lesson.Picture(
             by_hand,
             "First: the belief about h (blue hill), the second layer (line), and 40 even sample "
             "paths on it. Second: the mixture that they make, and the Gaussian with its mean and "
-            "deviation (dotted).",
+            "standard deviation (dotted).",
             (MIDDLE, DEVIATION, STEEPNESS),
         ),
         lesson.Try(
-            "Lower the steepness to 0.4. Then raise it to 8. Then, at 8, lower **How unsure it "
-            "is** to 0.1 and move the middle to 1.",
+            "Lower the steepness to 0.4. Then raise it to 8. Then, at 8, lower **Standard "
+            "deviation of h** to 0.1 and move the mean to 1.",
             "A gentle slope hands a Gaussian on as a Gaussian: the two curves agree. A cliff tears "
             "it in two, and the summary is highest where the mixture is nearly zero. A belief "
-            "that is sure, and away from the cliff, comes out as one narrow hump again.",
+            "that is sure, and away from the cliff, comes out with one narrow mode again.",
         ),
         lesson.Equation(
             r"q(f_*^L) \approx \frac{1}{S} \sum_{s=1}^{S} "
@@ -129,11 +131,11 @@ LESSON = lesson.Lesson(
         lesson.Try(
             "Let it train to step 1,000. Set x* to 1.5, in the middle of a plain. Then move it to "
             "0, in the gap.",
-            "On the plain there is one hump, and the summary misplaces less than one per cent of "
-            "its mass. In the gap there is more than one hump, about a tenth of the summary's mass "
+            "On the plain there is one mode, and the summary misplaces less than one per cent of "
+            "its mass. In the gap there is more than one mode, about a tenth of the summary's mass "
             "is misplaced, and most of the variance is *between* the paths: each of them is sure, "
             "but they do not agree. The single layer is sure as well, of its one smooth slope; its "
-            "deviation is less than half as large.",
+            "standard deviation is less than half as large.",
         ),
         lesson.Words(
             "## Where the variance comes from\n\n"
@@ -158,9 +160,9 @@ LESSON = lesson.Lesson(
         ),
         lesson.Words(
             "## What a mixture can do, and what training finds\n\n"
-            "A mixture *can* have two humps. That does not mean that training will find them. In "
+            "A mixture *can* have two modes. That does not mean that training will find them. In "
             "the next data the road forks: right of zero, half of the points go up and half go "
-            "down. The best prediction there has two humps at every x. What will the deep GP say?"
+            "down. The best prediction there has two modes at every x. What will the deep GP say?"
         ),
         lesson.Live(
             name="fork",
@@ -174,7 +176,7 @@ LESSON = lesson.Lesson(
         ),
         lesson.Try(
             "Guess first. Then let it train to step 3,000.",
-            "One broad hump, everywhere: the shade covers both roads and the empty land between "
+            "One broad mode, everywhere: the shade covers both roads and the empty land between "
             "them. The likelihood's noise has swallowed the fork, on the left too, where there is "
             "none. The two bounds end within a few nats of each other: depth has bought nothing. "
             "A path's randomness would have to be kept as large as the fork, and the noise is an "
@@ -183,23 +185,24 @@ LESSON = lesson.Lesson(
         lesson.Words(
             "So look before you trust: the mixture tells you what this *trained* model believes, "
             "not what the best deep GP would. On most inputs of most data, a summary by mean and "
-            "deviation is fine. At cliffs, in gaps and at the edges it may not be, and the mixture "
-            "costs nothing extra, since you have the paths already."
+            "standard deviation is fine. At cliffs, in gaps and at the edges it may not be, and "
+            "the mixture costs nothing extra, since you have the paths already."
         ),
         lesson.Question(
-            "A mixture has two equal humps at −1 and 1, each of deviation 0.1. What is its mean, "
-            "and how likely is a new point near it?",
+            "A mixture has two equal modes at −1 and 1, each of standard deviation 0.1. What is "
+            "its mean, and how likely is a new point near it?",
             (
                 (
-                    "0, and no place between the humps is less likely.",
+                    "0, and no place between the modes is less likely.",
                     True,
                     "A mean need not be a place where anything happens. The summary 0 ± 1 is "
-                    "correct as a mean and a deviation, and useless as a picture.",
+                    "correct as a mean and a standard deviation, and useless as a picture.",
                 ),
                 (
                     "0, and this is where most new points lie.",
                     False,
-                    "That holds for one Gaussian. Here 0 lies ten deviations from either hump.",
+                    "That holds for one Gaussian. Here 0 lies ten standard deviations from "
+                    "either mode.",
                 ),
                 (
                     "−1 or 1, whichever has more paths.",

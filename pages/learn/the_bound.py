@@ -24,7 +24,9 @@ def by_hand() -> None:
     """One unknown, one observation, and a belief that a person sets."""
     left, right = st.columns(2, gap="medium")
     mean = left.slider("Mean m of q(u)", -2.0, 3.0, step=0.05, **lesson.hand(MEAN))
-    sd = right.slider("Deviation s of q(u)", 0.05, 2.0, step=0.05, **lesson.hand(DEVIATION))
+    sd = right.slider(
+        "Standard deviation s of q(u)", 0.05, 2.0, step=0.05, **lesson.hand(DEVIATION)
+    )
     parts = bound_by_hand(SEEN, NOISE, mean, sd)
     wide, narrow = st.columns([3, 2], gap="medium")
     with wide:
@@ -117,8 +119,8 @@ LESSON = lesson.Lesson(
         lesson.Try(
             "Let the nearly straight data train to step 3,000, and watch the band of layer 1.",
             "At step 500 the first layer still costs several nats. Then it finds that its bending "
-            "is not worth the price: its KL falls below 1 nat, its meter says it is off, and it "
-            "hands on what enters. The deep model's bound comes within 2 nats of the single "
+            "is not worth the price: its KL falls below 1 nat, its meter says that it is off: it "
+            "passes its input on. The deep model's bound comes within 2 nats of the single "
             "layer's.",
         ),
         lesson.Words(
@@ -131,8 +133,9 @@ LESSON = lesson.Lesson(
         ),
         lesson.Try(
             "Switch the data to **Step** and wait for step 5,000.",
-            "Now the first layer keeps more than 10 nats of KL, and gladly pays: the fit rises by "
-            "far more. It stays on, and the bound ends more than 50 nats above the single layer's.",
+            "Now the first layer keeps more than 10 nats of KL, and it is worth it: the fit rises "
+            "by far more. It stays on, and the bound ends more than 50 nats above the single "
+            "layer's.",
         ),
         lesson.Try(
             "Go back to the nearly straight data, set the depth to 4, and wait for step 3,000.",

@@ -5,6 +5,7 @@ from contextlib import suppress
 import streamlit as st
 
 from dgp_core.live.views.by_hand import GRID, KernelName, gp_by_hand
+from dgp_core.training.plan import counted
 from pages.figures.by_hand import gp_figure, kernel_figure
 from pages.ui.choices import read_points
 from pages.ui.lessons import lesson
@@ -99,7 +100,8 @@ def gp() -> None:
         "Noise σ",
         NOISES,
         **lesson.hand(NOISE),
-        help="How far a point may lie from the function: the deviation of what is measured.",
+        help="How far a point may lie from the function: the standard deviation of what is "
+        "measured.",
     )
     points = memory.gp_points
     seen = gp_by_hand(kernel, lengthscale, noise, points, memory.gp_seed)
@@ -127,17 +129,17 @@ def gp() -> None:
             key="gp_clear",
             disabled=not points or lesson.locked(),
         )
-        with st.popover("By numbers", icon=":material/keyboard:"):
+        with st.popover("Type coordinates", icon=":material/keyboard:"):
             st.number_input("x", float(GRID[0]), float(GRID[-1]), 0.0, 0.1, key="gp_x")
             st.number_input("y", -3.0, 3.0, 1.0, 0.1, key="gp_y")
             st.button(
-                "Put a point there", on_click=put_typed, key="gp_put", disabled=lesson.locked()
+                "Add a point there", on_click=put_typed, key="gp_put", disabled=lesson.locked()
             )
     wide, narrow = st.columns([5, 2], gap="medium")
     with wide:
         alt = (
-            f"Six functions drawn from a GP that has seen {len(points)} points, their mean and ± 2 "
-            "deviations."
+            f"Six functions drawn from a GP that has seen {counted(len(points), 'point')}, their "
+            "mean and ± 2 standard deviations."
         )
         stage.figure(gp_figure(seen, points, ink), alt, "gp_picture", clicks_taken())
     with narrow:
@@ -146,8 +148,10 @@ def gp() -> None:
         stage.figure(figure, alt, "kernel_picture")
     if points:
         evidence = f"{seen.evidence:,.1f}".replace("-", "−")
-        said = "1 point" if len(points) == 1 else f"{len(points)} points"
-        st.markdown(f"{said} seen. Log evidence $\\log p(y)$ = **{evidence}** nats.")
+        st.markdown(
+            f"{counted(len(points), 'point')} seen. Log evidence $\\log p(y)$ = **{evidence}** "
+            "nats."
+        )
         if memory.get("gp_full"):
             st.markdown(f"{MOST_POINTS} points are the most. Click one to take it away.")
     else:
@@ -165,13 +169,14 @@ LESSON = lesson.Lesson(
             "[Gaussian process](glossary#gaussian-process) begins with a *belief about functions*: "
             "how smooth they are, how fast they vary, how far they go. Before you see any data, "
             "you can draw functions from that belief. The thin lines below are six such draws. "
-            "The shade is where f lies with probability 95 % (± 2 deviations) at each x."
+            "The shade is where f lies with probability 95 % (± 2 standard deviations) at "
+            "each x."
         ),
         lesson.Picture(
             gp,
-            "First: functions drawn from the GP (thin), their mean (thick) and ± 2 deviations "
-            "(shade). Click to put a point; click a point to take it away. Second: how alike f is "
-            "at two inputs, by their distance. That curve is the kernel.",
+            "First: functions drawn from the GP (thin), their mean (thick) and ± 2 standard "
+            "deviations (shade). Click to put a point; click a point to take it away. Second: how "
+            "alike f is at two inputs, by their distance. That curve is the kernel.",
             (KERNEL, LENGTHSCALE, NOISE, POINTS, SEED),
         ),
         lesson.Words(
@@ -245,7 +250,7 @@ LESSON = lesson.Lesson(
             "next lessons, everything that is learned is learned by raising this number, or a "
             "bound on it.\n\n"
             "There is one catch: the matrix $K$ has as many rows as the data. Inverting it costs "
-            "$N^3$ operations, which ends all joy at a few thousand rows. The next lesson deals "
+            "$N^3$ operations, which is too slow beyond a few thousand rows. The next lesson deals "
             "with that."
         ),
         lesson.Try(
@@ -301,7 +306,7 @@ LESSON = lesson.Lesson(
             ),
         ),
         lesson.Question(
-            "Which belief says “f may be very different five units away, but barely within one”?",
+            "Which belief says “f can change a lot over five units, but hardly within one”?",
             (
                 (
                     "A long lengthscale, such as 20.",

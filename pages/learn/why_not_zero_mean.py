@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 
 from dgp_core.live.views.prior import MOST_LAYERS, prior_view
+from dgp_core.training.plan import counted
 from pages.figures.lesson_live import live
 from pages.figures.prior import draws_figure, information_figure, slope_figure
 from pages.ui.choices import Choices
@@ -55,7 +56,7 @@ def draws() -> None:
     ):
         with column, st.container(gap="xsmall"):
             st.markdown(f"**{words}**")
-            alt = f"Functions of a prior of {depth} layers. {words}."
+            alt = f"Functions of a prior of {counted(depth, 'layer')}. {words}."
             stage.figure(draws_figure(seen, depth, ink, 300), alt, f"prior_{seen.mean_function}")
 
 
@@ -69,8 +70,8 @@ def forgotten() -> None:
         stage.figure(information_figure(seen, ink, 280), alt, "prior_information")
     with right, st.container(gap="xsmall"):
         depth = memory.get("prior_depth", 1)
-        st.markdown(f"**Slopes at {'1 layer' if depth == 1 else f'{depth} layers'}**")
-        alt = f"The density of the logarithm of the slope, at {depth} layers, for both priors."
+        st.markdown(f"**Slopes at {counted(depth, 'layer')}**")
+        alt = f"The density of log |slope| at {counted(depth, 'layer')}, for both priors."
         stage.figure(slope_figure(seen, depth, ink, 280), alt, "prior_slopes")
 
 
@@ -94,8 +95,9 @@ LESSON = lesson.Lesson(
         lesson.Try(
             "Slide **Layers** from 1 to 10, one at a time.",
             "In the first picture the functions go flat: what varied by 0.57 along x with one "
-            "layer (its deviation, on average over the draws) varies by less than 0.05 with ten. "
-            "Here and there a cliff remains. In the second, they keep varying at every depth.",
+            "layer (its standard deviation, on average over the draws) varies by less than 0.05 "
+            "with ten. Here and there a cliff remains. In the second, they keep varying at every "
+            "depth.",
         ),
         lesson.Words(
             "## A sieve that forgets\n\n"
@@ -109,8 +111,8 @@ LESSON = lesson.Lesson(
         ),
         lesson.Picture(
             forgotten,
-            "First: of 400 inputs, how many outputs differ by more than 0.02 deviations, on "
-            "average over 20 draws. Second: how slopes are spread at the depth that you chose "
+            "First: of 400 inputs, how many outputs differ by more than 0.02 standard deviations, "
+            "on average over 20 draws. Second: how slopes are spread at the depth that you chose "
             "above; the axis is logarithmic, and −5 means a slope below a hundredth.",
         ),
         lesson.Words(

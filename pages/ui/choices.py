@@ -15,6 +15,7 @@ from datasets import catalogue
 from datasets.toys import FIRST_POINTS
 from dgp_core.gp.data import Dataset, split
 from dgp_core.gp.model import ModelSpec
+from dgp_core.training.plan import counted
 from dgp_core.training.train import TrainSpec
 
 VERSION = "1"
@@ -23,7 +24,7 @@ SPLIT = 0.9, 0
 """Of real data: the share that is learnt from, and the split's number."""
 
 PATIENCE, TOLERANCE = 20_000, 1e-4
-"""A run is over once its bounds gain less than so many nats a row in so many steps."""
+"""A run is over once its bounds gain less than so many nats per row in so many steps."""
 MANY_ROWS = 1000
 """Sets of more rows are trained in minibatches, where nobody chose."""
 SUITING_BATCH = 500
@@ -83,7 +84,7 @@ IN_WORDS = {
     "leaves": "output of the layer",
     "measure": "measure",
     "depth": "depth",
-    "swing": "swing",
+    "swing": "output scale",
     "draw": "draw",
     "redraw": "draw",
     "S": "number of samples S",
@@ -302,7 +303,7 @@ def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     if len(choices.place) > D:
         sentences.append(
             f"The link's place x* {choices.star[:30]!r} has {len(choices.place)} numbers, and "
-            f"these data have {D} {'input' if D == 1 else 'inputs'}: it is left out."
+            f"these data have {counted(D, 'input')}: it is left out."
         )
         choices = replace(choices, star="")
     if choices.likelihood not in ("auto", *LIKELIHOODS[choices.task]):

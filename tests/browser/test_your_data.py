@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from dgp_core import archive
 from dgp_core.outcome import Outcome
 from dgp_core.tables.table import read_table
-from pages.figures.your_data import MODELS
+from pages.figures.scores import MODELS
 from tests.browser.lesson_steps import COMPILED
 
 # The server of these tests compiles so too, and its predictions are compared bit for bit.
@@ -122,7 +122,7 @@ def fit(page: Page) -> Locator:
 def predicted(page: Page, content: bytes, folder: Path) -> Outcome:
     """Predicts a second file: what is downloaded is what the downloaded model says of it."""
     upload(page, -1, "new.csv", content)
-    expect(page.get_by_text("12 rows of new.csv are predicted")).to_be_visible(timeout=COMPILED)
+    expect(page.get_by_text("12 rows of new.csv predicted")).to_be_visible(timeout=COMPILED)
     predictions = read_table(downloaded(page, "Predictions (CSV)", folder))
     outcome = Outcome(archive.load(downloaded(page, "Model (.npz)", folder)))
     second = read_table(content)
@@ -181,7 +181,7 @@ def test_classes_and_counts_go_the_whole_way(open_page, tmp_path, task, score):
     verdict = fit(page)
     expect(verdict).to_contain_text("Only 6 rows were held out")
     expect(page.locator(".st-key-scores")).to_contain_text(score)
-    page.get_by_role("button", name="Work it out").click()
+    page.get_by_role("button", name="Explain", exact=True).click()
     for name in ("your_importance", "your_response_colour", "your_map", "fit/layer_0"):
         expect(page.locator(f'.stage-host[data-name="{name}"]')).to_have_attribute(
             "data-drawn", re.compile(r"\d+"), timeout=COMPILED

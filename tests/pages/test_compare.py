@@ -11,11 +11,11 @@ from streamlit.testing.v1 import AppTest
 from datasets import catalogue
 from datasets.catalogue import load
 from datasets.printed import PRINTED
-from dgp_core.evaluation import comparison
+from dgp_core.evaluation import comparison as compared
 from dgp_core.live.trial import fold_parts
 from dgp_core.tables.table import read_table
 from pages.ui.stage import server
-from pages.ui.your_data.desk import Memory
+from pages.ui.your_data.upload_state import UploadState
 from tests.pages.opened import made
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "compare.py")
@@ -40,23 +40,23 @@ def words(page: AppTest) -> str:
 
 def opened(**kept) -> AppTest:
     page = AppTest.from_file(PAGE, default_timeout=PATIENCE)
-    page.session_state["your_data"] = Memory(**kept)
+    page.session_state["your_data"] = UploadState(**kept)
     return sound(page.run())
 
 
 def trained(page: AppTest, models: list[str]) -> AppTest:
     page.multiselect(key="your_compare_models").set_value(models)
     sound(page.run())
-    page.button(key="train_contest").click()
+    page.button(key="train_comparison").click()
     sound(page.run())
-    contest = page.session_state["contest"]
+    comparison = page.session_state["comparison"]
     deadline = time.monotonic() + PATIENCE
-    while not contest.over:
+    while not comparison.over:
         assert time.monotonic() < deadline
-        for trial in contest.trials:
+        for trial in comparison.trials:
             trial.watch()
         time.sleep(0.05)
-    assert [trial.failures() for trial in contest.trials] == [()] * len(contest.trials)
+    assert [trial.failures() for trial in comparison.trials] == [()] * len(comparison.trials)
     return sound(page.run())
 
 
@@ -64,7 +64,7 @@ def trained(page: AppTest, models: list[str]) -> AppTest:
 def small() -> AppTest:
     """Two models and the line on a toy, in few steps."""
     held = {"compare_data": "step", "compare_inducing": 5, "compare_steps": 10, "compare_folds": 3}
-    return trained(opened(held=held), ["linear", "sgp", "dgp2"])
+    return trained(opened(controls=held), ["linear", "sgp", "dgp2"])
 
 
 def rows(page: AppTest) -> list[str]:
@@ -75,25 +75,25 @@ def rows(page: AppTest) -> list[str]:
 def test_it_opens_untrained_and_says_what_to_do():
     page = opened()
     assert "Nothing is trained yet" in words(page)
-    assert not page.button(key="train_contest").disabled
+    assert not page.button(key="train_comparison").disabled
     page.multiselect(key="your_compare_models").set_value([]).run()
-    assert sound(page).button(key="train_contest").disabled
+    assert sound(page).button(key="train_comparison").disabled
 
 
 def test_every_row_has_scores_with_errors_and_times(small):
     assert rows(small) == ["Straight line", "SGP, 5 inducing points", "DGP, 2 layers"]
-    contest = small.session_state["contest"]
-    scored = comparison.table(contest.cards())
+    comparison = small.session_state["comparison"]
+    scored = compared.table(comparison.cards())
     assert all(np.isfinite(e.error) for model in scored.values() for e in model.values())
     said = words(small)
     for model in ("sgp", "dgp2"):
-        card = next(c for c in contest.cards() if c.model == model and c.seconds_per_step)
+        card = next(c for c in comparison.cards() if c.model == model and c.seconds_per_step)
         assert f"{1000 * card.seconds_per_step:.2g} ms" in said or card.seconds_per_step >= 0.1
     assert "Side by side" in [s.value for s in small.subheader]
 
 
 def test_all_models_are_judged_on_the_same_rows(small):
-    cards = small.session_state["contest"].cards()
+    cards = small.session_state["comparison"].cards()
     data = load("step")
     for part in fold_parts(data, 3, 0):
         of_fold = [card for card in cards if card.fold == part.fold]
@@ -102,14 +102,14 @@ def test_all_models_are_judged_on_the_same_rows(small):
 
 
 def test_rows_are_added_without_training_the_others_again_and_removed(small):
-    contest = small.session_state["contest"]
-    before = {c.model: c for c in contest.cards() if c.fold == 1}
+    comparison = small.session_state["comparison"]
+    before = {c.model: c for c in comparison.cards() if c.fold == 1}
     trained(small, ["sgp", "dgp2", "sgp5"])
-    assert small.session_state["contest"] is contest and len(contest.trials) == 2
+    assert small.session_state["comparison"] is comparison and len(comparison.trials) == 2
     assert rows(small) == ["SGP, 5 inducing points", "SGP, 25 inducing points", "DGP, 2 layers"]
-    after = {c.model: c for c in contest.cards() if c.fold == 1}
+    after = {c.model: c for c in comparison.cards() if c.fold == 1}
     assert all(after[model] is card for model, card in before.items())
-    new = [c for c in contest.cards() if c.model == "sgp5"]
+    new = [c for c in comparison.cards() if c.model == "sgp5"]
     assert {c.fold for c in new} == {1, 2, 3}
     assert np.array_equal(new[0].rows, before["sgp"].rows)
 
@@ -122,7 +122,7 @@ def test_other_settings_say_that_the_table_is_of_the_earlier_ones(small):
 
 
 def test_five_times_as_many_inducing_points_are_as_many_as_there_are_rows():
-    page = opened(held={"compare_data": "step", "compare_inducing": 50, "compare_folds": 3})
+    page = opened(controls={"compare_data": "step", "compare_inducing": 50, "compare_folds": 3})
     N = len(load("step"))
     n_train = N - -(-N // 3)
     named = page.multiselect(key="your_compare_models").options
@@ -131,10 +131,10 @@ def test_five_times_as_many_inducing_points_are_as_many_as_there_are_rows():
 
 def test_stopped_it_shows_what_was_learnt_and_continues_under_the_same_pictures():
     held = {"compare_data": "step", "compare_inducing": 5, "compare_steps": 500, "compare_folds": 0}
-    page = opened(held=held | {"compare_models": ["linear", "sgp", "dgp2"]})
-    sound(page.button(key="train_contest").click().run())
-    contest = page.session_state["contest"]
-    (trial,) = contest.trials
+    page = opened(controls=held | {"compare_models": ["linear", "sgp", "dgp2"]})
+    sound(page.button(key="train_comparison").click().run())
+    comparison = page.session_state["comparison"]
+    (trial,) = comparison.trials
     run, _ = trial.runs()["dgp2"]
     run.set_speed(2)  # 500 steps are not over before somebody stops them
 
@@ -146,47 +146,50 @@ def test_stopped_it_shows_what_was_learnt_and_continues_under_the_same_pictures(
             time.sleep(0.05)
 
     def models() -> set[str]:
-        return {card.model for card in contest.cards()}
+        return {card.model for card in comparison.cards()}
 
     until(lambda: run.latest is not None and run.latest.step > 0 and "linear" in models())
     sound(page.run())
-    assert made(page).keys() == {"contest_ladder", "contest_linear"}
-    sound(page.button(key="stop_contest").click().run())
+    assert made(page).keys() == {"comparison_ladder", "comparison_linear"}
+    sound(page.button(key="stop").click().run())
     until(lambda: trial.status == "paused" and models() == {"linear", "sgp", "dgp2"})
     stood = run.latest.step
     sound(page.run())
     stopped = made(page)
     said = page.get("progress")[0].proto.text
     assert said.startswith("Paused. Main fit: step ") and rows(page)[2] == "DGP, 2 layers"
-    names = {"contest_ladder", "contest_linear", "contest_sgp", "contest_dgp2"}
+    names = {"comparison_ladder", "comparison_linear", "comparison_sgp", "comparison_dgp2"}
     assert stopped.keys() == names and run.latest.step == stood < 500
 
-    sound(page.button(key="continue_contest").click().run())
-    assert made(page) == stopped and page.button(key="stop_contest")
+    sound(page.button(key="continue").click().run())
+    assert made(page) == stopped and page.button(key="stop")
     until(lambda: run.latest.step > stood)
     run.set_speed(None)
-    until(lambda: contest.over)
+    until(lambda: comparison.over)
     sound(page.run())
     over = made(page)
     assert over.keys() == names and run.latest.step == 500
-    assert over["contest_linear"] == stopped["contest_linear"]
-    assert all(over[name] != stopped[name] for name in ("contest_sgp", "contest_dgp2"))
+    assert over["comparison_linear"] == stopped["comparison_linear"]
+    assert all(over[name] != stopped[name] for name in ("comparison_sgp", "comparison_dgp2"))
     assert not [b for b in page.button if b.label in ("Stop", "Continue")]
 
 
 def test_what_was_let_go_can_be_trained_again_and_new_scores_get_new_pictures(small):
-    contest = small.session_state["contest"]
-    before = dict(contest.made)
-    lost = contest.trials[-1]
-    assert contest.lost() == set() and small.button(key="train_contest").disabled
+    comparison = small.session_state["comparison"]
+    before = dict(comparison.cache)
+    lost = comparison.trials[-1]
+    assert comparison.lost() == set() and small.button(key="train_comparison").disabled
     # As if nobody had watched before the last of them was done.
     lost._complete = [one for one in lost._complete if one != ("sgp5", 3)]
     lost.close()
     sound(small.run())
-    assert contest.lost() == {"sgp5"} and "let go" in words(small)
+    assert comparison.lost() == {"sgp5"} and "was discarded" in words(small)
     trained(small, ["sgp", "dgp2", "sgp5"])
-    assert contest.lost() == set() and len(contest.trials) == 3
-    assert contest.made["sgp"] is before["sgp"] and contest.made["sgp5"][1] is not before["sgp5"][1]
+    assert comparison.lost() == set() and len(comparison.trials) == 3
+    assert (
+        comparison.cache["sgp"] is before["sgp"]
+        and comparison.cache["sgp5"][1] is not before["sgp5"][1]
+    )
 
 
 def test_sets_of_the_paper_that_were_fetched_are_offered(monkeypatch, tmp_path):
@@ -202,21 +205,21 @@ def test_sets_of_the_paper_that_were_fetched_are_offered(monkeypatch, tmp_path):
 
 def test_a_set_of_the_paper_has_the_paper_s_numbers_beside_ours():
     held = {"compare_data": "boston", "compare_folds": 10}
-    page = trained(opened(held=held), ["linear"])
+    page = trained(opened(controls=held), ["linear"])
     log_likelihood, error = PRINTED["boston", "linear"]
     said = words(page)
     assert f"| {log_likelihood:g} | {error:g} |".replace("-", "−") in said
     assert "Salimbeni and Deisenroth" in said and "100 inducing points" in said
-    ours = comparison.table(page.session_state["contest"].cards())["linear"]["rmse"].value
+    ours = compared.table(page.session_state["comparison"].cards())["linear"]["rmse"].value
     assert abs(ours - error) < 1.0  # other splits, the same least squares
 
 
 def test_what_was_brought_to_your_data_is_offered():
     lines = "".join(f"{i % 7},{i % 3},{i * 0.1:.1f}\n" for i in range(30))
     prepared = read_table(f"a,b,y\n{lines}".encode(), "<i>mine</i>").to_dataset("y")
-    page = opened(prepared=prepared, held={"compare_data": "your data", "compare_folds": 0})
+    page = opened(prepared=prepared, controls={"compare_data": "your data", "compare_folds": 0})
     options = [html.unescape(o) for o in page.selectbox(key="your_compare_data").options]
     assert options[0].replace("\u2060", "") == "Your data: <i>mine</i>"
     page = trained(page, ["linear"])
-    assert page.session_state["contest"].dataset is prepared.dataset
+    assert page.session_state["comparison"].dataset is prepared.dataset
     assert rows(page) == ["Straight line"]

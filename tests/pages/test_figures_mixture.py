@@ -66,7 +66,7 @@ def test_the_mixture_its_components_its_summary_and_the_rival(gaussian, ink):
     assert deep["line"] == {"color": DEEP, "width": 3, "dash": "solid"}
     assert rival["line"]["color"] == SINGLE and rival["line"]["dash"] == "dash"
     y = values(deep["x"]).astype(float)
-    for trace in (deep, rival, traces["Gaussian of the same mean and deviation"]):
+    for trace in (deep, rival, traces["Gaussian of the same mean and standard deviation"]):
         assert np.trapezoid(values(trace["y"]), y) == pytest.approx(1.0, abs=5e-3)
     (components,) = [t for name, t in traces.items() if "40 components of weight 1/40" in name]
     taller = int(components["name"].split("drawn ")[1].split()[0])
@@ -142,7 +142,12 @@ def test_calibration_on_held_out_rows(gaussian):
     check = calibration(run, snapshot, run.dataset)
     figure = pit_figure(check, LIGHT)
     traces = checked(figure)
-    assert set(traces) == {"95 % of honest bars", "flat: honest", "deep", "single layer"}
+    assert set(traces) == {
+        "95 % of a calibrated model's bars",
+        "flat: calibrated",
+        "deep",
+        "single layer",
+    }
     assert values(traces["deep"]["y"]).sum() == 40 and "of 40" in titles(figure)[1]
     assert "pattern" in traces["single layer"]["marker"]
     figure = coverage_figure(check, LIGHT)

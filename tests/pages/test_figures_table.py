@@ -152,7 +152,7 @@ def test_calibration_shows_places_and_coverage_of_both():
 def test_classes_have_a_reliability_diagram_instead():
     figure = calibration_figure(tiny(("no", "yes")), DARK)
     traces = checked(figure)
-    assert traces.keys() == {"honest", "deep", "single layer"}
+    assert traces.keys() == {"calibrated", "deep", "single layer"}
     assert title(figure, "xaxis") == "predicted probability of yes"
     np.testing.assert_allclose(values(traces["deep"]["error_y"]["array"]), [0.1, 0.07], atol=1e-6)
     np.testing.assert_array_equal(values(traces["deep"]["customdata"]), [15, 25])

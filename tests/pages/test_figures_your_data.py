@@ -14,8 +14,9 @@ from datasets.printed import PRINTED
 from dgp_core.evaluation import comparison, diagnostics, explain, forecast
 from dgp_core.evaluation.explain import Group, Importance, Map, Relevance, Response
 from dgp_core.gp.data import Dataset
-from pages.figures import compare, report
+from pages.figures import compare, report, svg
 from pages.figures.palette import DARK, LIGHT
+from pages.figures.scores import together, with_error
 from pages.figures.your_data import (
     agreement_figure,
     calibration_figure,
@@ -25,9 +26,7 @@ from pages.figures.your_data import (
     relevance_figure,
     residual_figure,
     response_figure,
-    together,
     two_inputs_figure,
-    with_error,
 )
 from pages.ui.stage.wire import encode
 
@@ -229,19 +228,19 @@ def test_svg_puts_dots_where_the_axes_say():
             "yaxis": {"title": {"text": "y"}, "range": [0, 1]},
         },
     }
-    text = report.svg(figure, "title")
+    text = svg.svg(figure, "title")
     dots = [tuple(map(float, d)) for d in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', text)]
-    room = report.ROOM
+    room = svg.ROOM
     assert dots == [
         (room["left"], 200 - room["bottom"]),
-        (report.WIDTH - room["right"], room["top"]),
+        (svg.WIDTH - room["right"], room["top"]),
     ]
     assert ">a &amp; b<" in text
 
 
 def test_ticks_are_round_and_inside():
     for low, high in ((0.0, 1.0), (-3.2, 17.0), (1e-6, 4e-6), (1234.0, 1236.0)):
-        values, labels = report._ticks(low, high)
+        values, labels = svg._ticks(low, high)
         assert 3 <= len(values) <= 8 and len(set(labels)) == len(values)
         assert min(values) >= low - 1e-12 and max(values) <= high + 1e-12
 
@@ -260,9 +259,9 @@ def test_ticks_are_round_and_inside():
 )
 def test_a_model_is_drawn_over_its_inputs(task, classes, D):
     data = rows(60, task, classes, D)
-    found = compare.sheet(forecast.linear_predictor(data), data)
-    assert compare.has_sheet(data) and (found.y is None) == (D == 1)
-    figure = checked(compare.sheet_figure(found, data, "linear", LIGHT))
+    found = compare.surface(forecast.linear_predictor(data), data)
+    assert compare.has_surface(data) and (found.y is None) == (D == 1)
+    figure = checked(compare.surface_figure(found, data, "linear", LIGHT))
     if task == "regression" and D == 1:
         slope, offset = np.polyfit(data.X[:, 0], data.Y[:, 0], 1)
         assert np.allclose(figure["data"][1]["y"], slope * found.x + offset)

@@ -103,7 +103,7 @@ def test_points_are_put_down_taken_away_and_cleared():
     page.button(key="gp_example").click().run()
     assert len(page.session_state.gp_points) == 3
     drawn = {trace["name"] for trace in made(page)["gp_picture"]["data"]}
-    assert {"functions drawn", "mean", "± 2 deviations", "your points"} == drawn
+    assert {"functions drawn", "mean", "± 2 standard deviations", "your points"} == drawn
     page.button(key="gp_clear").click().run()
     assert page.session_state.gp_points == () and not page.exception
 

@@ -22,12 +22,12 @@ from dgp_core.live.views.randomness import RowAlone, noise_view, row_alone
 from pages.figures import by_hand, depth_table
 from pages.figures.lesson_live import (
     classes_figure,
-    humps,
     lie_together,
-    misplaced,
     mixture_words,
+    modes,
     nearest_centre,
     straight_cut,
+    summary_error,
 )
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
@@ -238,7 +238,7 @@ def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
 def test_lesson_8_shows_the_layers_and_warns_of_boston():
     page = open_lesson("does_depth_help")
     said = elements(page)["line/layers_words"]["text"]
-    assert "Layer 1" in said and "How on is it?" in said
+    assert "Layer 1" in said and "How much this layer changes its input" in said
     assert not page.warning
     page.segmented_control(key="depth_set").set_value("boston").run()
     assert any("racial" in part.value for part in page.warning)
@@ -250,7 +250,9 @@ def test_measurements_go_with_their_run():
     marginals = ((np.zeros((8, 1)), np.ones((8, 1))),) * 2
     page.session_state.measured_alone = run_id, RowAlone(3, marginals, marginals, 0.0)
     page.run()
-    assert any("**less than 1e−15** deviations" in part.value for part in page.markdown)
+    assert any(
+        "at most **less than 1e−15** standard deviations" in part.value for part in page.markdown
+    )
     page.select_slider(key="lesson_6_noise_batch").set_value(10).run()
     assert page.session_state.lesson_runs[6, "noise"] != run_id and not page.exception
     assert any("Nobody has asked yet" in part.value for part in page.markdown)
@@ -295,11 +297,11 @@ def test_figures_build(ink, rng):
     assert depth_table.summary(rows, "a", "loglik")["dgp2"] == (-0.5, 0.5, 2)
 
 
-def test_humps_are_counted_and_a_straight_cut_is_the_best(rng):
+def test_modes_are_counted_and_a_straight_cut_is_the_best(rng):
     y = np.linspace(-4, 4, 801)
     bell = np.exp(-0.5 * ((y[:, None] - np.array([-2.0, 0.0, 2.0])) / 0.3) ** 2)
-    assert np.allclose(humps(y, bell @ [1.0, 0.0, 0.5]), [-2, 2], atol=0.02)
-    assert len(humps(y, bell @ [1.0, 0.0, 0.05])) == 1
+    assert np.allclose(modes(y, bell @ [1.0, 0.0, 0.5]), [-2, 2], atol=0.02)
+    assert len(modes(y, bell @ [1.0, 0.0, 0.05])) == 1
     points = rng.standard_normal((200, 2))
     assert straight_cut(points, (points @ [1.0, -2.0] > 0).astype(float)) > 0.97
     assert straight_cut(points, (points[:, 0] * points[:, 1] > 0).astype(float)) < 0.7
@@ -430,32 +432,32 @@ def apart(mixture) -> tuple[float, np.ndarray, np.ndarray]:
 def test_a_gentle_slope_keeps_a_gaussian_and_a_cliff_tears_it():
     y = np.linspace(-3, 3, 1201)
     gentle, p, _ = apart(by_hand.bent_mixture(0.0, 0.8, 0.4))
-    assert gentle < 0.05 and len(humps(y, p)) == 1
+    assert gentle < 0.05 and len(modes(y, p)) == 1
     torn, p, g = apart(by_hand.bent_mixture(0.0, 0.8, 8.0))
-    assert torn > 0.4 and len(humps(y, p)) == 2
+    assert torn > 0.4 and len(modes(y, p)) == 2
     assert p[g.argmax()] < 0.1 * p.max()
     _, p, _ = apart(by_hand.bent_mixture(1.0, 0.1, 8.0))
-    assert len(humps(y, p)) == 1
+    assert len(modes(y, p)) == 1
 
 
 def test_in_the_gap_the_paths_disagree_and_on_the_plain_they_do_not():
     choices = Choices(data="drawn", points=names_of("prediction_is_a_mixture")["gap"](), layers=3)
     trained = Trained(choices).to(1000)
     plain = mixture_at(trained.run, trained.moment, np.array([1.5]))
-    assert misplaced(plain) < 0.01 and len(humps(plain.y, plain.deep.density)) == 1
+    assert summary_error(plain) < 0.01 and len(modes(plain.y, plain.deep.density)) == 1
     torn = mixture_at(trained.run, trained.moment, np.array([0.0]))
-    assert 0.08 < misplaced(torn) < 0.13 and len(humps(torn.y, torn.deep.density)) > 1
+    assert 0.08 < summary_error(torn) < 0.13 and len(modes(torn.y, torn.deep.density)) > 1
     assert torn.deep.split.between / torn.deep.split.total > 0.8
     assert torn.rival.deviation < 0.5 * torn.deep.deviation
-    assert "humps" in mixture_words(torn) and "one hump" in mixture_words(plain)
+    assert "modes" in mixture_words(torn) and "one mode" in mixture_words(plain)
 
 
 def test_the_fork_is_swallowed_by_the_noise():
     trained = Trained(Choices(data="two_branches")).to(3000)
     for x in (-0.5, 0.3, 0.6, 0.9):
         seen = mixture_at(trained.run, trained.moment, np.array([x]))
-        assert len(humps(seen.y, seen.deep.density)) == 1
-        assert misplaced(seen) < 0.01
+        assert len(modes(seen.y, seen.deep.density)) == 1
+        assert summary_error(seen) < 0.01
         assert seen.deep.deviation > 0.3
     assert abs(trained.deep - trained.single) < 5
 
@@ -509,7 +511,7 @@ def test_sentences_about_depth_follow_the_numbers(gain, monkeypatch):
     count = {0.3: "ahead on 2 of 2 splits, and behind on none", 0.004: "not helped"}
     assert count.get(gain, "ahead on 0 of 2 splits, and behind on 2") in whether
     number = f"{gain:+.2f}".replace("-", "−")
-    assert said == f"Ours, against one layer: two layers {number} nats a row (2 splits)."
+    assert said == f"Ours, against one layer: two layers {number} nats per row (2 splits)."
     assert (f"lose on them is {number}: two layers on wine_red" in worst) == (gain < -0.05)
     assert ("no deep model loses" in worst) == (gain > -0.05)
 

@@ -235,7 +235,7 @@ def test_a_deeper_prior_and_another_draw_are_in_the_link():
     page.run()
     assert page.slider(key="own_depth").value == 10
     said = " ".join(info.value for info in page.info)
-    assert "depth '99'" in said and "swing '0.3'" in said
+    assert "depth '99'" in said and "output scale '0.3'" in said
     page.slider(key="own_depth").set_value(3).run()
     assert not any("'99'" in info.value for info in page.info)
 

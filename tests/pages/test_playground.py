@@ -192,7 +192,7 @@ def test_what_needs_the_run_itself_says_so_during_a_film():
             boards.mixtures(run, moment, look, "total_variation"),
             {"mixture", "cdf", "split", "differ", "varies"},
         ),
-        (boards.honesty(run, None, run.dataset, LIGHT), {"pit", "coverage"}),
+        (boards.calibrations(run, None, run.dataset, LIGHT), {"pit", "coverage"}),
     ):
         figures = {name: part["figure"] for name, part in painted.items() if "figure" in part}
         assert figures.keys() == names
@@ -600,7 +600,7 @@ def test_another_browser_watches_and_may_start_its_own(small):
     with_click(watcher, {"name": "main/deep", "x": 0.5, "y": 0.1, "near_x": 0.1, "near_y": 0.1})
     assert watcher.query_params["star"] == "0.5"
     assert watcher.session_state.run_id == small.session_state.run_id
-    assert {b.label for b in watcher.button} == {"Start my own", "Do it"} and not watcher.slider
+    assert {b.label for b in watcher.button} == {"Start my own", "Apply"} and not watcher.slider
     assert watcher.selectbox(key="number_what").options == ["Look at an input x*"]
     assert not bars(watcher)
     watcher.button(key="own").click().run()

@@ -21,9 +21,10 @@ from dgp_core.gp.references import LinearRegression
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
 from dgp_core.tables.table import Limits, read_table
-from pages.figures.your_data import said
+from pages.figures.scores import score_text
 from pages.ui.stage import server
-from pages.ui.your_data import bring, desk
+from pages.ui.your_data import bring, commands, fit, use
+from pages.ui.your_data.upload_state import HELD_OUT
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "your_data.py")
 PATIENCE = 300
@@ -122,17 +123,17 @@ def test_a_bad_file_gets_its_sentence_and_what_was_there_stays(content, sentence
     page = with_file(table())
     page.file_uploader(key="your_file").set_value(("bad.csv", content, "text/csv")).run()
     assert sentence in words(page) and "still below" in words(page)
-    assert page.session_state["your_data"].brought.file == "data.csv"
+    assert page.session_state["your_data"].loaded.file == "data.csv"
     assert "2 · Fit" in [h.value for h in sound(page).header]
 
 
 @pytest.mark.parametrize("comma", [False, True])
-def test_a_file_is_told_column_by_column_and_can_be_decided_otherwise(comma):
+def test_each_column_is_shown_with_its_type_and_can_be_changed(comma):
     page = with_file(table(comma=comma))
-    told = page.dataframe[0].value
-    assert told["Column"].tolist() == ["id", HOSTILE, "colour", "y"]
-    assert told["Became"].tolist() == ["Leave out", "Number", "Category", "Number"]
-    assert told["Missing"].tolist()[2] == 4
+    shown = page.dataframe[0].value
+    assert shown["Column"].tolist() == ["id", HOSTILE, "colour", "y"]
+    assert shown["Type"].tolist() == ["Left out", "Number", "Category", "Number"]
+    assert shown["Missing"].tolist()[2] == 4
     assert page.selectbox(key="your_target").value == "y"
     assert page.selectbox(key="your_task").value == "regression"
     assert page.selectbox(key="your_missing").value == "fill"
@@ -143,7 +144,7 @@ def test_a_file_is_told_column_by_column_and_can_be_decided_otherwise(comma):
     assert "neither yes nor no" in words(page)
     assert page.selectbox(key="your_kind colour").value == "category"
     page.selectbox(key="your_kind colour").set_value("dropped").run()
-    assert page.dataframe[0].value["Became"].tolist()[2] == "Leave out"
+    assert page.dataframe[0].value["Type"].tolist()[2] == "Left out"
     page.selectbox(key="your_task").set_value("multiclass").run()
     assert page.session_state["your_data"].prepared.dataset.task == "multiclass"
     page.selectbox(key="your_task").set_value("binary").run()
@@ -178,12 +179,12 @@ def test_each_column_of_dates_has_an_order_of_its_own_and_the_command_knows_it()
         orders[name] = page.selectbox(key=f"your_day_first {name}").value
     other = {"day": "month", "month": "day"}[orders["then"]]
     page.selectbox(key="your_day_first then").set_value(other).run()
-    table = sound(page).session_state["your_data"].brought.decided
+    table = sound(page).session_state["your_data"].loaded.decided
     assert table["then"].day_first == (other == "day")
     page.selectbox(key="your_column").set_value("when").run()
     assert page.selectbox(key="your_day_first when").value == orders["when"]
-    wishes = parsed(page.code[-1].value)
-    assert wishes.column == [("then", "date", other == "day")]
+    options = parsed(page.code[-1].value)
+    assert options.column == [("then", "date", other == "day")]
 
 
 def test_a_target_that_becomes_a_category_becomes_classes():
@@ -200,7 +201,7 @@ def test_more_words_than_an_input_takes_can_be_the_target():
     letters = [chr(65 + i % 26) for i in range(78)]
     lines = "".join(f"{c},{ord(c) * 0.1 + i % 3:.2f},{i * 7 % 5}\n" for i, c in enumerate(letters))
     page = with_file(f"letter,a,b\n{lines}".encode())
-    assert page.dataframe[0].value["Became"].tolist()[0] == "Leave out"
+    assert page.dataframe[0].value["Type"].tolist()[0] == "Left out"
     page.selectbox(key="your_target").set_value("letter").run()
     assert sound(page).selectbox(key="your_task").value == "multiclass"
     assert len(page.session_state["your_data"].prepared.dataset.classes) == 26
@@ -211,28 +212,28 @@ def test_a_pasted_table_and_a_set_of_the_lab_come_through_the_same_door():
     page.segmented_control(key="your_origin").set_value("paste").run()
     page.text_area(key="your_pasted").set_value("a\tb\n" + "1\t2\n2\t4\n3\t7\n" * 4).run()
     page.button(key="read_pasted").click().run()
-    assert page.session_state["your_data"].brought.read.rows == 12
-    assert "Keep it as pasted.csv" in {b.label for b in page.get("download_button")}
+    assert page.session_state["your_data"].loaded.read.rows == 12
+    assert "Save it as pasted.csv" in {b.label for b in page.get("download_button")}
     page.segmented_control(key="your_origin").set_value("lab").run()
     page.selectbox(key="your_set").set_value("boston").run()
     assert "racial" in words(page)
     page.button(key="take_set").click().run()
-    kept = sound(page).session_state["your_data"]
-    assert kept.brought.file == "datasets/files/boston.csv" and kept.held["target"] == "medv"
-    assert kept.prepared.dataset.X.shape == (506, 13)
+    state = sound(page).session_state["your_data"]
+    assert state.loaded.file == "datasets/files/boston.csv" and state.controls["target"] == "medv"
+    assert state.prepared.dataset.X.shape == (506, 13)
 
 
 def test_more_than_a_live_run_takes_gets_the_command_with_everything_filled_in(monkeypatch):
-    monkeypatch.setattr(desk, "MOST_CELLS", 50)
+    monkeypatch.setattr(fit, "MOST_CELLS", 50)
     page = with_file(table(), "my data.csv")
     assert parsed(page.code[0].value).data == "YOUR_FILE.csv"  # where even the upload is refused
     page.selectbox(key="your_column").set_value("id").run()
     page.selectbox(key="your_kind id").set_value("number").run()
     assert not [b for b in page.button if b.key == "fit"]
-    wishes = parsed(page.code[-1].value)
-    assert (wishes.data, wishes.target, wishes.task) == ("my data.csv", ["y"], "regression")
-    assert (wishes.layers, wishes.missing, wishes.out) == (2, "fill", "model.npz")
-    assert wishes.column == [("id", "number", None)] and wishes.inducing == 20
+    options = parsed(page.code[-1].value)
+    assert (options.data, options.target, options.task) == ("my data.csv", ["y"], "regression")
+    assert (options.layers, options.missing, options.out) == (2, "fill", "model.npz")
+    assert options.column == [("id", "number", None)] and options.inducing == 20
 
 
 def parsed(command: str):
@@ -243,16 +244,16 @@ def parsed(command: str):
 
 
 def test_a_file_beyond_the_limits_gets_the_command_by_its_first_rows(monkeypatch):
-    monkeypatch.setattr(desk, "LIMITS", Limits(rows=20))
+    monkeypatch.setattr(bring, "LIMITS", Limits(rows=20))
     page = with_file(table(), "-big.csv")
     assert "the limit here is 20" in words(page)
-    wishes = parsed(page.code[-1].value)
-    assert wishes.data == "./-big.csv" and wishes.target == ["y"]
+    options = parsed(page.code[-1].value)
+    assert options.data == "./-big.csv" and options.target == ["y"]
     for content, target in ((gzip.compress(table()), "y"), (parquet(), "y")):
         page.file_uploader(key="your_file").set_value(("big", content, "")).run()
         assert "the limit here is 20" in words(page)
         assert parsed(page.code[-1].value).target == [target]
-    monkeypatch.setattr(desk, "first_rows_of_parquet", lambda source: b"")
+    monkeypatch.setattr(commands, "first_rows_of_parquet", lambda source: b"")
     page.file_uploader(key="your_file").set_value(("other", parquet(), "")).run()
     assert parsed(page.code[-1].value).target == ["COLUMN"]  # where its first rows say nothing
 
@@ -286,10 +287,10 @@ def test_a_fit_is_judged_with_errors_a_verdict_and_its_rule(regression):
 
 
 def test_other_scores_are_shown_though_they_are_as_many(regression, monkeypatch):
-    trial, runs, draw = regression.session_state["your_data"].fitted.trial, [], bring.bring_data
+    trial, runs, draw = regression.session_state["your_data"].fitted.trial, [], bring.show
     before = trial.cards()
     answers = iter([before])
-    monkeypatch.setattr(bring, "bring_data", lambda: (runs.append(len(runs)), draw()))
+    monkeypatch.setattr(bring, "show", lambda: (runs.append(len(runs)), draw()))
     once_more = (replace(before[0]), *before[1:])
     monkeypatch.setattr(trial, "cards", lambda: next(answers, once_more))
     sound(regression.run())
@@ -302,10 +303,10 @@ def test_a_fit_is_explained_when_asked(regression):
     sound(regression.run())
     assert "One input at a time" in words(regression)
     assert regression.multiselect(key="your_shown").value
-    kept = regression.session_state["your_data"]
-    assert {one.name for one in kept.made["importance"][1]} == {HOSTILE, "colour"}
+    state = regression.session_state["your_data"]
+    assert {one.name for one in state.cache["importance"][1]} == {HOSTILE, "colour"}
     regression.selectbox(key="your_map_x").set_value("colour").run()
-    assert kept.made["map"][1].names == ("colour", HOSTILE)
+    assert state.cache["map"][1].names == ("colour", HOSTILE)
 
 
 def test_values_slid_in_are_predicted_as_by_the_core(regression):
@@ -313,8 +314,8 @@ def test_values_slid_in_are_predicted_as_by_the_core(regression):
     regression.segmented_control(key="your_used").set_value("single")
     regression.slider(key=f"your_at {HOSTILE}").set_value(1.0)
     regression.selectbox(key="your_at colour").set_value(2).run()
-    kept = sound(regression).session_state["your_data"]
-    outcome = Outcome(kept.fitted.archive("rival"))
+    state = sound(regression).session_state["your_data"]
+    outcome = Outcome(state.fitted.archive("rival"))
     X = np.zeros((1, 5))
     X[0, 0], X[0, 1 + 2] = 1.0, 1.0
     mean = outcome.predictions(X)["y mean"][0]
@@ -333,10 +334,10 @@ def test_a_second_file_is_predicted_or_says_what_it_lacks(regression):
     assert "“mauve”" in unseen and "never saw" in unseen
     assert "This file is empty" in brought(b"")
     said = brought(f"colour,{HOSTILE},note\nred,1.5,a\nblue,,b\n".encode())
-    assert "2 rows of new.csv are predicted" in said
-    kept = page.session_state["your_data"]
-    record = kept.made["outcome"][0]
-    content = kept.made["predictions"][1]
+    assert "2 rows of new.csv predicted" in said
+    state = page.session_state["your_data"]
+    record = state.cache["outcome"][0]
+    content = state.cache["predictions"][1]
     back = read_table(content)
     second = read_table(f"colour,{HOSTILE},note\nred,1.5,a\nblue,,b\n".encode())
     own = Outcome(record).predictions(Outcome(record).recipe.inputs(second))
@@ -351,11 +352,11 @@ def test_the_straight_line_can_be_used_like_the_models(regression):
     content = f"colour,{HOSTILE}\nred,1.5\nblue,-0.5\n".encode()
     page.file_uploader(key="your_second").set_value(("new.csv", content, "text/csv")).run()
     assert "The straight line through" in words(sound(page))
-    kept = page.session_state["your_data"]
-    back = read_table(kept.made["predictions"][1])
-    data, rows = kept.fitted.prepared.dataset, kept.fitted.trial.train_rows
+    state = page.session_state["your_data"]
+    back = read_table(state.cache["predictions"][1])
+    data, rows = state.fitted.prepared.dataset, state.fitted.trial.train_rows
     line = LinearRegression.fit(data.X[rows], data.Y[rows])
-    X = kept.fitted.prepared.recipe.inputs(read_table(content))
+    X = state.fitted.prepared.recipe.inputs(read_table(content))
     np.testing.assert_allclose(back.cells["y mean"], line.predict(X).mean[:, 0], rtol=1e-9)
     assert not [b for b in page.get("download_button") if "Model" in b.proto.label]
     page.segmented_control(key="your_used").set_value("deep").run()
@@ -363,15 +364,19 @@ def test_the_straight_line_can_be_used_like_the_models(regression):
 
 
 def test_a_second_file_of_too_many_cells_gets_the_command(regression, monkeypatch):
-    monkeypatch.setattr(desk, "MOST_PREDICTED_CELLS", 5)
+    monkeypatch.setattr(use, "MOST_PREDICTED_CELLS", 5)
     content = f"colour,{HOSTILE},note\nred,1.5,a\nblue,2,b\n".encode()
     page = regression
     page.file_uploader(key="your_second").set_value(("new $x.csv", content, "text/csv")).run()
     assert "more than this page writes" in words(sound(page))
-    wishes = parsed(page.code[-1].value)
-    assert (wishes.model, wishes.data, wishes.out) == ("model.npz", "new $x.csv", "predictions.csv")
+    options = parsed(page.code[-1].value)
+    assert (options.model, options.data, options.out) == (
+        "model.npz",
+        "new $x.csv",
+        "predictions.csv",
+    )
     page.segmented_control(key="your_used").set_value("linear").run()  # which has no file
-    assert "Bring them in several files" in words(sound(page))
+    assert "Split them into several files" in words(sound(page))
     assert not any("dgp_core predict" in code.value for code in page.code)
     page.segmented_control(key="your_used").set_value("deep").run()
     monkeypatch.undo()
@@ -379,22 +384,22 @@ def test_a_second_file_of_too_many_cells_gets_the_command(regression, monkeypatc
 
 
 def test_the_model_taken_home_is_the_one_on_the_page(regression):
-    kept = regression.session_state["your_data"]
-    record = kept.made["packed"][0]
-    again = archive.load(io.BytesIO(kept.made["packed"][1]))
+    state = regression.session_state["your_data"]
+    record = state.cache["packed"][0]
+    again = archive.load(io.BytesIO(state.cache["packed"][1]))
     X = np.zeros((3, 5))
     a, b = Outcome(record).predictions(X), Outcome(again).predictions(X)
     assert all(np.array_equal(a[name], b[name]) for name in a)
-    assert again.source.held_out == desk.HELD_OUT and again.source.rows == 40
+    assert again.source.held_out == HELD_OUT and again.source.rows == 40
     labels = {button.label for button in regression.get("download_button")}
     assert {"Model (.npz)", "Python script", "Report (HTML)", "Predictions (CSV)"} <= labels
 
 
 def test_what_the_page_saves_goes_on_in_a_terminal(regression, tmp_path, capsys):
-    kept = regression.session_state["your_data"]
-    run = kept.fitted.run()
-    whole = kept.fitted.prepared
-    source = source_of(whole.dataset, desk.HELD_OUT, 0)
+    state = regression.session_state["your_data"]
+    run = state.fitted.run()
+    whole = state.fitted.prepared
+    source = source_of(whole.dataset, HELD_OUT, 0)
     record = archive_of(run, "deep", whole.recipe, source)
     archive.save(tmp_path / "model.npz", record)
     (tmp_path / "data.csv").write_bytes(table(comma=True))
@@ -422,7 +427,7 @@ def test_other_data_leave_the_fit_and_say_so_and_moving_away_loses_nothing(regre
 
 
 def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
-    content = regression.session_state["your_data"].made["packed"][1]
+    content = regression.session_state["your_data"].cache["packed"][1]
     page = opened()
     page.segmented_control(key="your_origin").set_value("model").run()
     page.file_uploader(key="your_model").set_value(("m.npz", b"nothing", "")).run()
@@ -438,7 +443,7 @@ def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
     page.file_uploader(key="your_second").set_value(
         ("new.csv", f"colour,{HOSTILE}\nred,1.5\n".encode(), "text/csv")
     ).run()
-    assert "1 rows of new.csv" in words(sound(page))
+    assert "1 row of new.csv predicted" in words(sound(page))
 
 
 def few() -> bytes:
@@ -490,28 +495,29 @@ def test_twenty_rows_stopped_are_judged_continued_and_let_go():
     assert set(fitted.archives) == {"deep", "rival"}
     shown = next(b.value for b in page.markdown if b.value.startswith("| model"))
     scores = comparison.table(trial.cards())["deep"]
-    assert said("log_likelihood", scores["log_likelihood"]) in shown
+    assert score_text("log_likelihood", scores["log_likelihood"]) in shown
     trial.close()
-    told = words(sound(page.run()))
-    assert "let go" in told and "still learning" not in told
+    after = words(sound(page.run()))
+    assert "was stopped before its end" in after and "still training" not in after
     assert "Predict one row" in [s.value for s in page.subheader]
     fitted.archives.clear()
-    assert "The model was let go" in words(sound(page.run()))
+    assert "The model was discarded" in words(sound(page.run()))
 
 
 def test_a_word_about_a_column_of_the_last_file_is_let_pass():
     def spoken_late():
         import streamlit as st
 
-        from pages.ui.your_data import bring, desk
+        from pages.ui.your_data import bring, columns
+        from pages.ui.your_data.upload_state import upload_state, uploaded_file
 
-        desk.take(b"a,b\n1,2\n2,3\n3,5\n", "new.csv")
-        before = desk.memory().brought
+        bring.load_table(b"a,b\n1,2\n2,3\n3,5\n", "new.csv")
+        before = upload_state().loaded
         st.session_state["your_kind x"] = "dropped"
-        bring.decided("x")
-        bring.chosen_row()
-        assert desk.new_file("your_file") is None
-        st.write("unchanged" if desk.memory().brought is before else "changed")
+        columns.kind_changed("x")
+        columns.row_clicked()
+        assert uploaded_file("your_file") is None
+        st.write("unchanged" if upload_state().loaded is before else "changed")
 
     page = AppTest.from_function(spoken_late, default_timeout=PATIENCE).run()
     assert not page.exception and page.markdown[0].value == "unchanged"

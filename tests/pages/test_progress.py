@@ -1,7 +1,7 @@
 """The line of phases: what it says at each point of a fit."""
 
 from dgp_core.live.trial import TrialProgress
-from pages.ui.your_data.phases import clock, phase_line
+from pages.ui.your_data.progress import clock, phase_line
 
 
 def progress(phase, training_left=None, scoring_left=None, **spent) -> TrialProgress:

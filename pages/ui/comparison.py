@@ -1,0 +1,86 @@
+"""Models compared on one data set, by the same splits and seed."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dgp_core.evaluation.comparison import ScoreCard
+from dgp_core.gp.data import Dataset
+from dgp_core.gp.model import ModelSpec
+from dgp_core.live.keep import Which
+from dgp_core.live.run import Run
+from dgp_core.live.trial import Trial
+from dgp_core.live.workshop import Workshop
+from dgp_core.training.train import TrainSpec
+from pages.ui.your_data.upload_state import HELD_OUT
+
+
+@dataclass(eq=False)
+class Comparison:
+    """One trial for each time that models were added."""
+
+    settings: tuple
+    """Those that all models share: data, sizes, steps, folds, seed."""
+    dataset: Dataset
+    train: TrainSpec
+    folds: int
+    trials: list[Trial] = field(default_factory=list)
+    known: dict[tuple[str, int], ScoreCard] = field(default_factory=dict)
+    """Scores so far, by model and fold; they outlive their trials."""
+    cache: dict[str, tuple[ScoreCard, Any]] = field(default_factory=dict)
+    """Each model's predictions over the inputs, with the card of the same fit."""
+
+    @property
+    def over(self) -> bool:
+        return all(trial.status in ("finished", "failed", "closed") for trial in self.trials)
+
+    @property
+    def requested(self) -> set[str]:
+        """Models that are trained or training; not those that failed or were closed."""
+        return {name for trial in self.trials for name in trial.on_its_way()}
+
+    def lost(self) -> set[str]:
+        """Models whose training failed or was closed."""
+        return {name for trial in self.trials for name in trial.wanted()} - self.requested
+
+    def cards(self) -> list[ScoreCard]:
+        """All scores so far."""
+        for trial in self.trials:
+            for card in trial.cards():
+                self.known[card.model, card.fold] = card
+        return list(self.known.values())
+
+    def runs(self) -> dict[str, tuple[Run, Which]]:
+        """Every model's run on the first split."""
+        return {name: run for trial in self.trials for name, run in trial.runs().items()}
+
+    def add(
+        self,
+        workshop: Workshop,
+        specs: dict[str, ModelSpec],
+        models: set[str],
+        titles: dict[str, str],
+    ) -> None:
+        """Trains those of the models that were not requested yet."""
+        new = models - self.requested
+        contenders = {name: spec for name, spec in specs.items() if name in new}
+        if not new:
+            return
+        self.trials.append(
+            Trial(
+                workshop,
+                self.dataset,
+                contenders,
+                self.train,
+                self.folds,
+                main=not self.folds,
+                fraction=1 - HELD_OUT,
+                linear="linear" in new or not contenders,
+                exact="exact" in new,
+                rival=None,
+                titles=titles,
+            )
+        )
+
+    def close(self) -> None:
+        for trial in self.trials:
+            trial.close()

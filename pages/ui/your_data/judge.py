@@ -1,0 +1,166 @@
+"""Step 3 of "Your data": the verdict, the scores, and diagnostics on held-out rows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from dgp_core.evaluation import comparison, diagnostics
+from dgp_core.tables.plain import visible
+from pages.figures.scores import MODELS, best_model, markdown, score_table, together
+from pages.figures.your_data import agreement_figure, calibration_figure, residual_figure
+from pages.ui.glossary_links import Linker
+from pages.ui.stage import hosts as stage
+from pages.ui.theme import page_ink
+from pages.ui.your_data.upload_state import Fitted, persistent_key, row_table, safe
+
+WORST_ROWS = 10
+
+
+def verdict(fitted: Fitted) -> comparison.Verdict | None:
+    """Which model is better on held-out rows; None before both were scored."""
+    cards = fitted.scored()
+    scored = {"deep", "single"} & {card.model for card in cards}
+    return comparison.verdict(cards) if scored else None
+
+
+def choose_model(fitted: Fitted, name: str, label: str, more: tuple[str, ...] = ()) -> str:
+    """Which model to use; at first the one that the verdict names."""
+    found = verdict(fitted)
+    options = ["deep", *(["single"] if fitted.plan.model.layers > 1 else []), *more]
+    if len(options) == 1 or found is None:
+        return "deep"
+    first = "deep" if found.word in ("deep", "too_few") or "single" not in options else "single"
+    first = found.word if found.word in more else first
+    return _choose(label, name, first, options)
+
+
+def _choose(label: str, name: str, first: str, options: list[str]) -> str:
+    chosen = st.segmented_control(
+        label,
+        options,
+        format_func=MODELS.__getitem__,
+        key=persistent_key(name, first, options),
+        required=True,
+    )
+    return chosen or first
+
+
+def show(fitted: Fitted, essay: Linker) -> None:
+    """The verdict, its scores, and how one model did on rows that it had not seen."""
+    st.header("3 · Judge", anchor="judge")
+    cards, found = fitted.scored(), verdict(fitted)
+    if found is None:
+        st.markdown("Nothing is scored yet: the verdict comes at the end of the main fit.")
+        return
+    with st.container(key="verdict"):
+        st.markdown(("" if fitted.over else "So far: ") + safe(found.sentence))
+    st.caption(essay.linked(comparison.RULE))
+    with st.container(key="scores"):
+        scored = comparison.table(cards)
+        st.markdown(markdown(score_table(scored, MODELS), MODELS[best_model(scored)]))
+    if unit := log_unit(fitted):
+        st.caption(unit)
+    _explain_scores(fitted)
+    models = [model for model in MODELS if model in {card.model for card in cards}]
+    best = models[0] if found.word in ("deep", "too_few") or "single" not in models else "single"
+    card = together(in_file(fitted, cards), _choose("Look closer at", "judged", best, models))
+    assert card is not None
+    _diagnostics(fitted, card)
+
+
+def in_file(fitted: Fitted, cards: Sequence[comparison.ScoreCard]) -> list[comparison.ScoreCard]:
+    """Cards with the file's own row numbers."""
+    return [replace(card, rows=fitted.prepared.rows[card.rows]) for card in cards]
+
+
+def log_unit(fitted: Fitted) -> str:
+    """The unit of the scores where the target was log-transformed."""
+    recipe = fitted.prepared.recipe
+    if "log" not in recipe.transforms:
+        return ""
+    y = safe(recipe.targets[0].column)
+    return (
+        f"Log-likelihood, RMSE and CRPS are of the natural logarithm of {y}, which is what the "
+        f"models learn: an RMSE of 0.1 is a typical error of about 10 % of {y}."
+    )
+
+
+def _explain_scores(fitted: Fitted) -> None:
+    data = fitted.prepared.dataset
+    line = {"regression": "least squares", "counts": "Poisson regression"}.get(
+        data.task, "logistic regression"
+    )
+    with st.expander("What the scores mean"):
+        if data.classes:
+            st.markdown(
+                "**Log-likelihood:** the logarithm of the probability given to the observed class; "
+                "0 is perfect. **Accuracy:** how often the most probable class was right. "
+                "**AUC:** how well rows of one class are ranked before others; ½ is chance. "
+                "**Brier:** the squared error of the probabilities; 0 is perfect. "
+                f"The straight line is {line}. ± is a standard error."
+            )
+        else:
+            st.markdown(
+                "**Log-likelihood:** the logarithm of the density at the observed value; higher "
+                "is better, and being sure and wrong costs most. **RMSE:** the typical error of "
+                f"the mean, in {safe(data.output_names[0])}'s unit. **CRPS:** the same idea for "
+                "the whole distribution. **Inside 90 %:** how often the 90 % interval held the "
+                "observed value; it should be near 90 %. "
+                f"The straight line is {line}. ± is a standard error."
+            )
+
+
+def _diagnostics(fitted: Fitted, card: comparison.ScoreCard) -> None:
+    y, ink, model = fitted.prepared.dataset.output_names[0], page_ink(), MODELS[card.model]
+    if card.forecast.probabilities is not None:
+        left, right = st.columns(2, gap="medium")
+        with left:
+            st.markdown("**Calibration.** On the diagonal, predicted probabilities come true.")
+            alt = (
+                f"{model}: the share of held-out rows of a class, over its predicted probability; "
+                "on the diagonal it is calibrated."
+            )
+            stage.figure(calibration_figure(card, ink), alt, "your_calibration")
+        with right:
+            st.markdown("**Confusion matrix.** Rows of each class, by the most probable class.")
+            alt = f"{model}: held-out rows of each class, by the most probable class."
+            stage.figure(agreement_figure(card, y, ink), alt, "your_agreement")
+    else:
+        left, middle, right = st.columns(3, gap="medium")
+        with left:
+            st.markdown("**Calibration.** All bars should be level.")
+            alt = (
+                f"{model}: shares of held-out rows by the quantile of the observed value, ten "
+                "bars; level bars are calibrated."
+            )
+            stage.figure(calibration_figure(card, ink), alt, "your_calibration")
+            st.caption("U-shaped: overconfident; hump-shaped: underconfident.")
+        with middle:
+            st.markdown("**Predicted against observed.** On the line, the mean was right.")
+            alt = f"{model}: predicted {visible(y)} over observed, held-out rows with 90 % bars."
+            stage.figure(agreement_figure(card, y, ink), alt, "your_agreement")
+        with right:
+            st.markdown("**Residuals** should show no pattern.")
+            alt = (
+                f"{model}: residuals of held-out rows, in predicted standard deviations, over "
+                "predictions."
+            )
+            stage.figure(residual_figure(card, y, ink), alt, "your_residuals")
+    worst = diagnostics.worst_rows(card, WORST_ROWS)
+    st.markdown(
+        f"**The {len(worst)} held-out rows with the lowest log-likelihood.** Look here for "
+        "data-entry errors, or causes that no column records."
+    )
+    rows = np.array([one.row for one in worst])
+    st.dataframe(
+        {
+            "row": (rows + 1).tolist(),
+            "nats": [round(one.log_likelihood, 2) for one in worst],
+            "observed and predicted": [one.surprise for one in worst],
+            **{f"{n} ": v for n, v in row_table(fitted.loaded.read, rows).items()},
+        },
+        hide_index=True,
+        alt="The held-out rows with the lowest log-likelihood.",
+    )
