@@ -264,8 +264,12 @@ def test_pictures_move_before_streamlit_starts_and_stay_in_their_places(open_pag
         request.continue_()
     page.wait_for_function("name => document.querySelector(name)?.dataset.drawn > 0", arg=DEEP)
     expect(page.locator(".early")).to_have_count(0)
-    own = page.evaluate(places, f"{DEEP}, [data-name='main/rival']")
-    np.testing.assert_allclose(own, early, atol=6)
+    page.wait_for_function(
+        f"""([names, early]) => {{ const own = ({places})(names);
+              return own.length === early.length && own.flat().every(
+                (at, i) => Math.abs(at - early.flat()[i]) <= 6); }}""",
+        arg=[f"{DEEP}, [data-name='main/rival']", early],
+    )
     expect(state(page)).to_contain_text(re.compile("Compiling|Training"), timeout=COMPILED)
 
 
