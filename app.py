@@ -57,7 +57,7 @@ if __name__ == "__main__":
 else:
     from pages.figures.boards import opening
     from pages.ui.stage.early import early_route
-    from pages.ui.stage.server import middleware, routes
+    from pages.ui.stage.sockets import middleware, routes
     from pages.ui.startup import lifespan
 
     app = st.App(

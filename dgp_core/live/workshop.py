@@ -114,6 +114,8 @@ class Workshop:
 
     def __init__(self, workers: int | None = None, clock=time.monotonic):
         self._clock = clock
+        self.on_change: Callable[[str | None], None] = lambda run_id: None
+        """Told of each turn of a run; with None, that anything else may have changed."""
         self._tickets: dict[str, Ticket] = {}
         self._known: set[tuple] = set()
         """Shapes that are compiled."""
@@ -229,10 +231,16 @@ class Workshop:
             self._wake.notify_all()
             return ticket.run
 
+    def find(self, run_id: str) -> Run:
+        """The run with this id; to ask is not to watch."""
+        with self._wake:
+            return self._ticket(run_id).run
+
     def wake(self) -> None:
-        """Tells the workers that somebody wished for something."""
+        """Tells the workers, and those who look, that somebody wished for something."""
         with self._wake:
             self._wake.notify_all()
+        self.on_change(None)
 
     def place(self, run_id: str) -> int:
         """The run's place in the queue for a seat, from 1, or 0 with a seat; to ask is to watch."""
@@ -275,6 +283,7 @@ class Workshop:
             self._tickets.pop(run_id, None)
             self._admit()
             self._wake.notify_all()
+        self.on_change(None)
 
     def counts(self) -> dict[str, int]:
         """How many runs there are, by what they are doing."""
@@ -423,6 +432,7 @@ class Workshop:
                 self._had_turn(ticket, ticket.turn - began)
                 if ticket.heavy:
                     ticket.rest = ticket.turn + min(ticket.turn - began, LONGEST_REST)
+            self.on_change(ticket.run_id)
 
     def _compile(self) -> None:
         _give_way(*_xla_threads())
@@ -449,6 +459,7 @@ class Workshop:
             if ticket.run.status == "ready":
                 self._known.add(ticket.shape)
             self._wake.notify_all()
+        self.on_change(None)
 
 
 def _give_way(*threads: int) -> None:

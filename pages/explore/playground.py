@@ -355,7 +355,6 @@ with in_words("This run could not be started. Reload the page, or choose another
     pictures(run, kind, manner.hide)
     if "history" not in manner.hide:
         stage.timeline()
-    session.look_first()
     if above is not None:
         bar(run, mine, above)
     if "controls" not in manner.hide:

@@ -2,7 +2,6 @@
 
 import re
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -43,8 +42,6 @@ CONTROLS = tuple(
 )
 """Choices with a control of their own, whose key is choose_ and the name."""
 COOKIE = "dgp_browser"
-FIRST_LOOK = 1.5
-"""Seconds that controls stand back for a first picture."""
 
 _cookie = component(
     "browser_cookie",
@@ -96,7 +93,7 @@ def viewer() -> Viewer:
     """Who this session is to the socket."""
     if "viewer" not in st.session_state:
         st.session_state.viewer = secrets.token_urlsafe(16)
-    return server().viewer(st.session_state.viewer, browser())
+    return server().viewers.get_or_create(st.session_state.viewer, browser())
 
 
 def play(scenes: dict[str, Scene], on_click: Callable[[dict], None] = lambda where: None) -> None:
@@ -111,6 +108,7 @@ def play(scenes: dict[str, Scene], on_click: Callable[[dict], None] = lambda whe
         if name in looking.scenes and _same_scene(looking.scenes[name], scenes[name])
     }
     looking.scenes = scenes | known
+    looking.ring()
     shown = {n: {"run": s.run_id, "mine": is_mine(s.run_id)} for n, s in scenes.items()}
     take = by_hand(partial(take_clicks, on_click))
     stage.connection(looking.token, shown, taken, take)
@@ -130,16 +128,6 @@ def take_clicks(on_click: Callable[[dict], None]) -> None:
         if isinstance(serial, int) and serial > clicks_taken():
             memory.clicks_taken = serial
             on_click(where)
-
-
-def look_first() -> None:
-    """Lets a browser that has just come draw a picture, before it is told of what else there is.
-
-    It would build everything first: sliders and menus take it longer than pictures.
-    """
-    looked, end = viewer().looked, time.monotonic() + FIRST_LOOK
-    while not looked.wait(0.05) and time.monotonic() < end:
-        st.session_state.get("run")  # where Streamlit stops a script whose page has been left
 
 
 def _same_scene(a: Scene, b: Scene) -> bool:

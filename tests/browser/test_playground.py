@@ -8,7 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, WebSocket, WebSocketRoute, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from pages.figures.palette import DARK, LIGHT
 from pages.figures.table import ROWS_TRACE
@@ -165,6 +166,52 @@ def test_it_moves_and_obeys_the_mouse_and_the_keyboard(open_page):
     rises(page)
     page.keyboard.press("Space")
     expect(state(page)).to_contain_text("Paused")
+
+
+def script_runs(page: Page) -> list[BackMsg]:
+    """What the browser asks Streamlit to run from now on: every run of the page's script."""
+    asked: list[BackMsg] = []
+
+    def note(payload: str | bytes) -> None:
+        message = BackMsg.FromString(payload) if isinstance(payload, bytes) else BackMsg()
+        if message.HasField("rerun_script"):
+            asked.append(message)
+
+    def listen(socket: WebSocket) -> None:
+        if "/_stcore/stream" in socket.url:
+            socket.on("framesent", note)
+
+    page.on("websocket", listen)
+    return asked
+
+
+def test_the_script_runs_once_for_a_visit_and_once_for_a_move_of_a_slider(open_page):
+    """Not for what the run does by itself, nor for its buttons."""
+    asked: list[list[BackMsg]] = []
+    page = open_page(SMALL + "&speed=10", prepare=lambda page: asked.append(script_runs(page)))
+    (runs,) = asked
+    trains(page)
+    settled(page)
+    assert len(runs) == 1
+    run = run_of(page)
+    page.get_by_role("slider", name="Depth").focus()
+    page.keyboard.press("ArrowLeft")
+    another_run(page, run)
+    settled(page)
+    assert len(runs) == 2
+    pause(page)
+    press(page, "Step")
+    press(page, "Reset")
+    press(page, "Play")
+    rises(page)
+    settled(page)
+    assert len(runs) == 2
+    press(page, "New seed")
+    page.wait_for_url(re.compile("seed=1"), timeout=COMPILED)
+    page.get_by_role("group", name="Speed").get_by_role("button", name="100/s").click()
+    page.wait_for_url(re.compile("speed=100"), timeout=COMPILED)
+    settled(page)
+    assert len(runs) == 4
 
 
 def test_another_depth_while_it_trains_restarts_it_and_the_way_back_leads_back(open_page):

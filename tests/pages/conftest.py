@@ -5,7 +5,6 @@ import pytest
 
 from dgp_core.live import run, workshop
 from dgp_core.live.run import Run
-from pages.ui import session
 from tests.core.runs import by_chance
 
 
@@ -27,14 +26,6 @@ def soon_idle():
     """Runs that a test has left do not train on beside the next ones for half a minute."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workshop, "IDLE_SECONDS", 3.0)
-        yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nobody_looks():
-    """No browser draws a first picture here, so nothing waits for one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "FIRST_LOOK", 0.0)
         yield
 
 

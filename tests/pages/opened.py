@@ -28,9 +28,11 @@ def run_of(page: AppTest) -> Run:
 
 def elements(page: AppTest) -> dict[str, dict]:
     """What the page's hosts are sent, by their names."""
-    viewer = server().known(page.session_state.viewer)
+    viewer = server().viewers.get(page.session_state.viewer)
     assert viewer is not None
-    return {name: json.loads(part) for name, part in server().elements(viewer).items()}
+    server().attend(viewer)
+    frame = server().frame(server().sights(viewer))
+    return {name: json.loads(part) for name, part in frame.elements.items()}
 
 
 def _hosts(page: AppTest, kind: str) -> list[dict]:
@@ -47,7 +49,7 @@ def bars(page: AppTest) -> dict[str, dict]:
 def press(page: AppTest, word: str, scene: str = "main") -> AppTest:
     """Presses a button of a run's bar: the socket tells what is wished, or the script runs."""
     if word.split()[0] not in bars(page)[scene]["script"]:
-        viewer = server().known(page.session_state.viewer)
+        viewer = server().viewers.get(page.session_state.viewer)
         assert viewer is not None
         server().hear(viewer, {"wish": {"scene": scene, "word": word}})
         return page

@@ -270,7 +270,7 @@ def test_the_place_of_the_mixture_moves_and_by_hand_numbers_follow():
     page = open_lesson("prediction_is_a_mixture")
     page.slider(key="star_7").set_value(1.5).run()
     assert not page.exception
-    viewer = server().known(page.session_state.viewer)
+    viewer = server().viewers.get(page.session_state.viewer)
     assert viewer is not None and 1.5 in viewer.scenes["gap"].style[-1].star
     before = made(page)["bent_picture"]
     page.slider(key="bent_steepness").set_value(8.0).run()

@@ -10,22 +10,23 @@ from types import SimpleNamespace
 
 import jax
 import numpy as np
-import orjson
 import pytest
 
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.training.train import TrainSpec
+from pages.ui.stage.pace import Pace
 from pages.ui.stage.server import (
     FILM_SECONDS,
     FIRST_SECONDS,
     HOLD_SECONDS,
+    LOOK_SECONDS,
+    Frame,
     Scene,
     Server,
-    _news,
-    same_origin,
 )
+from pages.ui.stage.sockets import same_origin
 from pages.ui.stage.status import Place, status, waits_for
 
 MODEL = ModelSpec(layers=2, inducing=8)
@@ -71,20 +72,27 @@ def counting(painted: list):
     return paint
 
 
+def frame(server, viewer, patient: bool = True) -> Frame:
+    """What a viewer is sent; the impatient have a first picture painted aside."""
+    server.attend(viewer)
+    server.begin_painting(viewer)
+    return server.frame(server.sights(viewer, patient))
+
+
 def said(server, viewer) -> dict[str, dict]:
-    return {name: json.loads(part) for name, part in server.elements(viewer).items()}
+    return {name: json.loads(part) for name, part in frame(server, viewer).elements.items()}
 
 
 def test_a_moment_is_painted_once_for_everybody_in_one_style(server, run_id):
     painted = []
     scene = Scene(run_id, counting(painted), ("plain",))
     for token in ("a", "b", "c"):
-        viewer = server.viewer(token, "me")
+        viewer = server.viewers.get_or_create(token, "me")
         viewer.scenes = {"main": scene}
         assert "of step" in said(server, viewer)["main/deep"]["text"]
     assert len(painted) == 1
     viewer.scenes = {"main": Scene(run_id, counting(painted), ("other",))}
-    server.elements(viewer)
+    frame(server, viewer)
     assert len(painted) == 2
 
 
@@ -94,7 +102,7 @@ def test_a_frame_says_what_the_run_does_and_the_history_can_be_held(server, run_
     run.step(5)
     server.workshop.wake()
     until(lambda: run.latest.step == before + 5 and len(run.history()) > 1)
-    viewer = server.viewer("holder", "me")
+    viewer = server.viewers.get_or_create("holder", "me")
     viewer.scenes = {"main": Scene(run_id, counting([]), ("held",))}
     now = said(server, viewer)
     assert now["main/state"]["phase"] == "paused" and "Paused" in now["main/state"]["text"]
@@ -110,7 +118,7 @@ def test_a_frame_says_what_the_run_does_and_the_history_can_be_held(server, run_
 
 @pytest.mark.parametrize("wrong", [{"at": "x"}, {"at": 7}, {"at": True}, {"move": 3}, {"move": {}}])
 def test_nonsense_from_a_socket_changes_nothing(server, run_id, wrong):
-    viewer = server.viewer("nonsense", "me")
+    viewer = server.viewers.get_or_create("nonsense", "me")
     viewer.scenes = {"main": Scene(run_id, counting([]), ("nonsense",))}
     before = said(server, viewer)
     server.hear(viewer, wrong)
@@ -121,7 +129,7 @@ def test_only_the_owner_moves_an_inducing_point(server, run_id):
     run = server.workshop.watch(run_id)
     move = {"move": {"name": "main/deep", "index": 2, "x": 1.25, "y": 0.0}}
     for owner, moved in (("somebody else", False), ("me", True)):
-        viewer = server.viewer(f"mover {owner}", owner)
+        viewer = server.viewers.get_or_create(f"mover {owner}", owner)
         viewer.scenes = {"main": Scene(run_id, counting([]), ("move",))}
         before = run.latest
         server.hear(viewer, move)
@@ -135,9 +143,10 @@ def test_only_the_owner_moves_an_inducing_point(server, run_id):
 def test_a_film_plays_until_the_run_is_compiled(server, monkeypatch):
     film = tuple(SimpleNamespace(step=step) for step in (0, 7, 20))
     run = Run(data(), MODEL, TRAIN)
-    viewer = server.viewer("early", "me")
+    viewer = server.viewers.get_or_create("early", "me")
     scene, clock = Scene("x", counting([]), (), film), [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    server.begin_film(run, 0)
     for later, step in (
         (0, 0),
         (0.9 * FIRST_SECONDS, 0),
@@ -155,12 +164,12 @@ def test_another_run_is_sent_whole_and_a_reset_one_without_what_it_was(server):
     run = server.workshop.control(run_id, "me")
     run.pause()
     until(lambda: run.latest is not None)
-    viewer = server.viewer("replaced", "me")
+    viewer = server.viewers.get_or_create("replaced", "me")
     viewer.scenes = {"main": Scene(run_id, counting([]), ("replaced",), clicks=3)}
-    before = server.elements(viewer)
-    state = json.loads(before["main/state"])
+    before = frame(server, viewer)
+    state = json.loads(before.elements["main/state"])
     assert state["clicks"] == 3 and state["since"] is None
-    assert _news(before, before) == {} and _news(before, {}) == before
+    assert before.news(before) == {} and before.news(Frame()) == before.elements
     busy = server.workshop._ticket(run_id)
     busy.busy = True  # no worker takes it up
     signature = server.signature(viewer)
@@ -169,12 +178,12 @@ def test_another_run_is_sent_whole_and_a_reset_one_without_what_it_was(server):
     now = said(server, viewer)
     assert "main/deep" not in now and "Start values" in now["main/state"]["text"]
     assert now["main/wait"]["since"] == now["main/state"]["since"] <= time.time()
-    assert now["main/state"]["phase"] == state["phase"]  # the page's script need not run for it
     busy.busy = False
     server.workshop.wake()
     until(lambda: not run.outdated)
-    after = server.elements(viewer)
-    assert after["main/deep"] == before["main/deep"] and _news(after, before) == after
+    after = frame(server, viewer)
+    assert after.elements["main/deep"] == before.elements["main/deep"]
+    assert after.news(before) == after.elements
     server.workshop.drop(run_id, "me")
 
 
@@ -192,13 +201,13 @@ def test_a_wait_says_for_what_since_when_and_after_how_many_others(server):
 
 
 def test_a_run_at_rest_has_no_pace(server, run_id):
-    viewer = server.viewer("numbers", "me")
+    viewer = server.viewers.get_or_create("numbers", "me")
     viewer.scenes = {"main": Scene(run_id, counting([]), ())}
     run = server.workshop.watch(run_id)
     for wish, pace in ((run.play, True), (run.pause, False)):
         wish()
-        said = orjson.loads(server.elements(viewer)["main/numbers"])["text"]
-        assert ("steps/s" in said) == pace and "s of training" in said
+        text = said(server, viewer)["main/numbers"]["text"]
+        assert ("steps/s" in text) == pace and "s of training" in text
 
 
 def test_a_film_goes_on_from_where_the_browser_had_come_by_itself(server, monkeypatch):
@@ -206,9 +215,9 @@ def test_a_film_goes_on_from_where_the_browser_had_come_by_itself(server, monkey
     clock = [100.0]
     monkeypatch.setattr("pages.ui.stage.server.time.monotonic", lambda: clock[0])
     run = Run(data(), MODEL, TRAIN)
-    viewer, scene = server.viewer("early", "me"), Scene("x", counting([]), (), film)
-    viewer.film = 2
-    assert server._moment(viewer, "main", scene, run, False) is film[2] and viewer.film == 0
+    viewer, scene = server.viewers.get_or_create("early", "me"), Scene("x", counting([]), (), film)
+    server.begin_film(run, 2)
+    assert server._moment(viewer, "main", scene, run, False) is film[2]
     clock[0] += FILM_SECONDS + 0.01
     assert server._moment(viewer, "main", scene, run, False) is film[3]
     other = Run(data(), MODEL, TRAIN)  # the next run's film begins at its beginning
@@ -218,13 +227,16 @@ def test_a_film_goes_on_from_where_the_browser_had_come_by_itself(server, monkey
 def test_a_run_of_a_known_shape_is_waited_for_a_moment_and_no_other(server, run_id, monkeypatch):
     again, _ = server.workshop.start(data(), MODEL, TRAIN, owner="me")
     server.workshop.watch(again).pause()
-    viewer, held = server.viewer("again", "me"), threading.Event()
+    viewer, held = server.viewers.get_or_create("again", "me"), threading.Event()
 
     def paint(run, moment):
         held.wait(60)
         return {"deep": {"text": "painted"}}
 
     viewer.scenes = {"main": Scene(again, paint, ("again",))}
+    server.attend(viewer)
+    until(lambda: server.workshop.find(again).latest is not None)
+    server.begin_painting(viewer)
     assert server.imminent(viewer)  # whether it is being started or painted
     began = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: began + HOLD_SECONDS + 1)
@@ -241,34 +253,6 @@ def test_a_run_of_a_known_shape_is_waited_for_a_moment_and_no_other(server, run_
         server.workshop.drop(over, "me")
 
 
-def test_a_page_goes_on_once_a_picture_was_seen_or_two_of_what_moves(server, run_id, monkeypatch):
-    viewer = server.viewer("first", "me")
-    for seen in ("two", None, 0):
-        server.hear(viewer, {"seen": seen})
-        assert not viewer.looked.is_set()
-    server.hear(viewer, {"seen": 1})
-    assert viewer.looked.is_set()
-
-    still = server.viewer("still", "me")
-    still.scenes = {"main": Scene(run_id, counting([]), ())}
-    server.hear(still, {"seen": 1})
-    assert still.looked.is_set()
-
-    def seen_twice(name: str, film: tuple) -> None:
-        watching = server.viewer(name, "me")
-        watching.scenes = {"main": Scene(run_id, counting([]), (), film)}
-        server.hear(watching, {"seen": 1})
-        assert not watching.looked.is_set()
-        server.hear(watching, {"seen": 2})
-        assert watching.looked.is_set()
-
-    with monkeypatch.context() as trains:
-        trains.setattr(Run, "at_rest", False)
-        seen_twice("trains", ())
-    monkeypatch.setattr(Run, "latest", None)
-    seen_twice("film", (SimpleNamespace(step=0),))
-
-
 def test_a_film_goes_on_while_the_first_picture_is_being_made(server, run_id):
     made, run = threading.Event(), server.workshop.watch(run_id)
 
@@ -280,23 +264,23 @@ def test_a_film_goes_on_while_the_first_picture_is_being_made(server, run_id):
     class Frame:
         step = 3
 
-    viewer = server.viewer("impatient", "me")
+    viewer = server.viewers.get_or_create("impatient", "me")
     viewer.scenes = {"main": Scene(run_id, counting([]), ("quick",))}
-    until(lambda: b" of step" in server.elements(viewer, patient=False).get("main/deep", b""))
+    until(lambda: b" of step" in frame(server, viewer, False).elements.get("main/deep", b""))
     viewer.scenes = {"main": Scene(run_id, paint, ("slow",), (Frame(),))}
-    assert b"step 3" in server.elements(viewer, patient=False)["main/deep"]
+    assert b"step 3" in frame(server, viewer, False).elements["main/deep"]
     before = server.signature(viewer)
     made.set()
     until(lambda: server.signature(viewer) != before)
     now = f"step {run.latest.step}".encode()
-    assert now in server.elements(viewer, patient=False)["main/deep"]
+    assert now in frame(server, viewer, False).elements["main/deep"]
 
 
 def test_a_painter_that_fails_is_a_sentence_and_the_run_goes_on(server, run_id):
     def paint(run, moment):
         raise RuntimeError("secret detail")
 
-    viewer = server.viewer("unlucky", "me")
+    viewer = server.viewers.get_or_create("unlucky", "me")
     viewer.scenes = {"main": Scene(run_id, paint, ("fails",))}
     text = json.dumps(said(server, viewer))
     assert "secret detail" not in text and "could not be drawn" in text
@@ -309,10 +293,11 @@ def test_a_run_whose_first_picture_fails_is_let_go_with_its_data(server):
 
     run_id, _ = server.workshop.start(data(), MODEL, TRAIN, owner="me")
     until(lambda: server.workshop.watch(run_id).latest is not None)
-    viewer = server.viewer("sorry", "me")
+    viewer = server.viewers.get_or_create("sorry", "me")
     viewer.scenes = {"main": Scene(run_id, paint, ("broken",))}
     run = weakref.ref(server.workshop.watch(run_id))
-    until(lambda: server._drawable(run(), viewer.scenes["main"]))
+    server.begin_painting(viewer)
+    until(lambda: server.painter.has_begun(run(), viewer.scenes["main"]))
     assert "could not be drawn" in json.dumps(said(server, viewer))
     server.workshop.drop(run_id, "me")
     until(lambda: gc.collect() >= 0 and run() is None)
@@ -324,7 +309,7 @@ def test_compiled_code_outlives_the_server(server):
 
 
 def test_a_run_that_is_over_is_said(server):
-    viewer = server.viewer("late", "me")
+    viewer = server.viewers.get_or_create("late", "me")
     viewer.scenes = {"main": Scene("no such run", counting([]), ())}
     assert said(server, viewer)["main/state"]["phase"] == "gone"
 
@@ -346,13 +331,119 @@ def test_only_this_servers_own_pages_are_sent_frames(headers, ours):
     assert same_origin(SimpleNamespace(headers=headers)) is ours
 
 
+class RungBell:
+    """Counts how often it rings, without a socket."""
+
+    def __init__(self):
+        self.rings = 0
+
+    def ring(self) -> None:
+        self.rings += 1
+
+
+def test_to_ask_what_is_new_changes_nothing(server, run_id):
+    film = (SimpleNamespace(step=0),)
+    viewer = server.viewers.get_or_create("asks", "me")
+    viewer.scenes = {"main": Scene(run_id, counting(painted := []), ("asks",), film)}
+    ticket = server.workshop._ticket(run_id)
+    seen = (viewer.seen, ticket.seen, viewer.film)
+    before = server.signature(viewer)
+    server.imminent(viewer), server.patience(viewer)
+    assert server.signature(viewer) == before
+    assert (viewer.seen, ticket.seen, viewer.film) == seen and painted == []
+    server.attend(viewer)
+    assert viewer.seen > seen[0] and ticket.seen > seen[1]
+
+
+def test_a_turn_wakes_those_who_look_at_the_run_and_nobody_else(server, run_id):
+    other, _ = server.workshop.start(data(), MODEL, TRAIN, owner="me")
+    server.workshop.control(other, "me").pause()
+    until(lambda: server.workshop.watch(other).latest is not None)
+    bells = {}
+    for name, seen in (("looks", run_id), ("looks away", other)):
+        viewer = server.viewers.get_or_create(name, "me")
+        viewer.scenes = {"main": Scene(seen, counting([]), ("wake",))}
+        viewer.bells.add(bells.setdefault(name, RungBell()))
+    run = server.workshop.control(run_id, "me")
+    before = run.latest
+    run.step(1)
+    with server.workshop._wake:  # the workers, and no viewer
+        server.workshop._wake.notify_all()
+    until(lambda: run.latest is not before and bells["looks"].rings > 0)
+    assert bells["looks away"].rings == 0
+    server.hear(server.viewers.get("looks away"), {"at": 0.0})
+    assert bells["looks away"].rings == 1
+    server.workshop.drop(other, "me")
+    for name in bells:
+        server.viewers.get(name).bells.clear()
+
+
+def test_a_film_is_looked_at_again_soon_and_a_run_when_it_tells(server, run_id):
+    viewer = server.viewers.get_or_create("patient", "me")
+    viewer.scenes = {"main": Scene(run_id, counting([]), ("patient",))}
+    assert server.patience(viewer) == LOOK_SECONDS
+    viewer.scenes = {"main": Scene(run_id, counting([]), ("film",), (SimpleNamespace(step=0),))}
+    assert server.patience(viewer) < FILM_SECONDS  # until its first picture is painted
+    server.begin_painting(viewer)
+    until(lambda: server.patience(viewer) == LOOK_SECONDS)
+
+
+def test_a_pace_is_that_of_the_last_turns(monkeypatch):
+    run, pace, clock = Paced(), Pace(), [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    assert pace.of(run) == 0.0
+    for step in range(0, 1000, 10):  # 100 steps a second, then 20
+        clock[0] += 0.1 if step < 500 else 0.5
+        run.latest = SimpleNamespace(step=step)
+        pace.note(run)
+        if step == 490:
+            assert pace.of(run) == pytest.approx(100)
+    assert pace.of(run) == pytest.approx(20)
+    run.latest = SimpleNamespace(step=0)  # a reset
+    pace.note(run)
+    assert pace.of(run) == 0.0
+
+
+class Paced:
+    """A run as far as its pace is concerned."""
+
+    latest = None
+
+
+@pytest.mark.parametrize(("owner", "obeys"), [("me", True), ("somebody else", False)])
+def test_only_the_owner_drives_a_run(server, run_id, owner, obeys):
+    run = server.workshop.control(run_id, "me")
+    run.play()
+    run.pause()
+    viewer = server.viewers.get_or_create(f"driver {owner}", owner)
+    viewer.scenes = {"main": Scene(run_id, counting([]), ("driven",), until=run.latest.step)}
+
+    def wish(word) -> None:
+        server.hear(viewer, {"wish": {"scene": "main", "word": word}})
+
+    viewer.at["main"] = 0
+    wish("play")
+    assert run.playing is obeys and run._until is None and (viewer.at == {}) is obeys
+    run.pause()
+    resets = run.epoch
+    wish("reset")
+    assert (run.epoch == resets + 1) is obeys
+    assert run.playing is obeys and (run._until is not None) is obeys  # it pauses there again
+    run.pause()
+    for nonsense in ("archive", "set_speed", ["play"], None):
+        wish(nonsense)
+    server.hear(viewer, {"wish": {"scene": "elsewhere", "word": "play"}})
+    assert not run.playing
+    until(lambda: not run.outdated)
+
+
 def test_more_runs_mean_fewer_frames_of_each(server):
-    server._cost = 0.05
-    viewers = [server.viewer(f"class {i}", "me") for i in range(20)]
+    server.painter.cost = 0.05
+    viewers = [server.viewers.get_or_create(f"class {i}", "me") for i in range(20)]
     for i, viewer in enumerate(viewers):
         viewer.scenes = {"main": Scene(f"run {i}", counting([]), ())}
-        viewer.sockets = 1
+        viewer.bells.add(RungBell())
     assert server.pause_between() == pytest.approx(20 * 0.05 / 0.5)
     for viewer in viewers:
-        viewer.sockets = 0
+        viewer.bells.clear()
     assert server.pause_between() == pytest.approx(0.1)

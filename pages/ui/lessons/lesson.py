@@ -119,12 +119,8 @@ def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) 
         with st.container(key="said"):  # a place of its own, as in session.say
             _said(lesson, teacher)
         linker = Linker()
-        seen = False
         for i, part in enumerate(lesson.parts):
             _show_part(lesson, i, part, manner, linker)
-            if not seen and isinstance(part, Picture | Live):
-                session.look_first()
-                seen = True
         _foot(lesson)
     session.keep_cookie()
     dress(STYLE + NO_CONTROLS * ("controls" in manner.hide))

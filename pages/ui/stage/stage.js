@@ -10,7 +10,7 @@ import { axisName, fits, numbers, rub, sketch, sketchable, surroundings } from "
 const NEAR = 14; // pixels within which a press takes hold of an inducing point
 const hosts = new Map(); // name -> Set of boxes
 const newest = new Map(); // name -> what to show
-const stage = (window.dgpStage ??= { socket: null, token: null, frames: 0, seen: 0 });
+const stage = (window.dgpStage ??= { socket: null, token: null, frames: 0 });
 const REST = 500; // milliseconds without a frame, after which Plotly draws what was sketched
 const FIRST = 700; // milliseconds that sketches move before Plotly's start holds them up
 const touch = () => window.matchMedia("(pointer: coarse)").matches;
@@ -110,19 +110,20 @@ function open(token, wait) {
   url.protocol = url.protocol.replace("http", "ws");
   if (window.dgpEarly) url.searchParams.set("film", window.dgpEarly); // early.js has come so far
   const socket = (stage.socket = new WebSocket(url));
+  socket.binaryType = "arraybuffer";
   let answered = false;
   socket.onmessage = async (event) => {
     answered = true;
     stage.lost = null;
-    const frame = JSON.parse(event.data);
+    const { data } = event;
+    const frame = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
     stage.ahead = frame.now - Date.now() / 1000;
     await draw(frame.elements);
     if (!frame.n) return; // an answer between two frames
     stage.frames += 1;
-    if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n, seen: stage.seen }));
+    if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n }));
   };
   socket.onopen = () => {
-    send({ seen: stage.seen });
     tellWishes();
     tellMoves();
   };
@@ -427,12 +428,9 @@ function later(box, wait) {
   stage.moving.then(() => settle(box));
 }
 
-// How often it has been drawn. The server holds the rest of a page back until something was seen:
-// a picture that the script made, or the second moment of one that moves.
+// How often it has been drawn.
 function count(box) {
   box.dataset.drawn = Number(box.dataset.drawn ?? 0) + 1;
-  stage.seen = Math.max(stage.seen, box.kind === "figure" ? 2 : box.dataset.drawn);
-  if (box.kind === "figure") send({ seen: stage.seen });
 }
 
 // Plotly draws what was sketched last.
