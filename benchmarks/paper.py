@@ -21,7 +21,7 @@ from dgp_core.evaluation.scores import log_likelihood, rmse
 from dgp_core.gp.data import Dataset, Scaler, split
 from dgp_core.gp.model import ModelSpec, create_model
 from dgp_core.gp.predict import predict_latent, predict_observed
-from dgp_core.gp.references import LinearRegression
+from dgp_core.gp.references import LeastSquares
 from dgp_core.training.train import PAPER, TrainSpec, train
 
 
@@ -47,7 +47,7 @@ def measure(dataset: Dataset, model: str, split_number: int, recipe: TrainSpec) 
     rows = scaler(train_rows)
     start = time.perf_counter()
     if model == "linear":
-        mixture = LinearRegression.fit(rows.X, rows.Y).predict(scaler.inputs(test_rows.X))
+        mixture = LeastSquares.fit(rows.X, rows.Y).predict(scaler.inputs(test_rows.X))
         steps = 0
     else:
         start_model = create_model(model_spec(model), rows.X, seed=split_number)

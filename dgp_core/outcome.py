@@ -4,16 +4,24 @@ import json
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from scipy import stats
 
 from dgp_core.archive import Archive, ArchiveError
-from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
+from dgp_core.estimator import QUANTILE_DRAWS, DeepGPClassifier, DeepGPRegressor
 from dgp_core.evaluation import scores
-from dgp_core.evaluation.forecast import Forecast, from_draws, from_mixture, straight_line
+from dgp_core.evaluation.forecast import (
+    Forecast,
+    StraightLine,
+    from_draws,
+    from_mixture,
+    straight_line,
+)
 from dgp_core.evaluation.scores import Draws
 from dgp_core.gp.data import Dataset
+from dgp_core.gp.likelihoods import Poisson
 from dgp_core.gp.mixture import Mixture
-from dgp_core.gp.references import LinearRegression, LogisticRegression, PoissonRegression
+from dgp_core.gp.model import DeepGP
+from dgp_core.gp.predict import draw_observations, log_density, predict_observed
+from dgp_core.gp.references import BayesianLinear, BayesianLogistic, BayesianPoisson
 from dgp_core.tables.plain import export_csv
 from dgp_core.tables.recipe import Recipe
 from dgp_core.tables.table import Table, as_written
@@ -35,28 +43,35 @@ EVEN_LEVELS = (np.arange(400) + 0.5) / 400
 class Line:
     """A straight line that answers as a GP's estimator does, in the units of the data set."""
 
-    def __init__(self, line: LinearRegression | LogisticRegression | PoissonRegression):
+    def __init__(self, line: StraightLine):
         self._line = line
 
+    def _counts(self, X: np.ndarray) -> tuple[DeepGP, Mixture] | None:
+        """The log-rate of counts, and what makes counts of it."""
+        if not isinstance(self._line, BayesianPoisson):
+            return None
+        latent = self._line.predict_latent(X)
+        return DeepGP((), Poisson.create(latent.means.shape[2])), latent
+
     def predict_mixture(self, X: np.ndarray) -> Mixture:
-        if isinstance(self._line, PoissonRegression):
-            rate = self._line.predict_rate(X)[None]
-            return Mixture(rate, rate.copy())  # mean and variance of a Poisson are its rate
-        assert isinstance(self._line, LinearRegression)
+        if counts := self._counts(X):
+            return predict_observed(*counts)
+        assert isinstance(self._line, BayesianLinear)
         return self._line.predict(X)
 
     def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        if isinstance(self._line, PoissonRegression):
-            return stats.poisson.ppf(levels[:, None, None], self._line.predict_rate(X))
+        if counts := self._counts(X):
+            y = draw_observations(*counts, np.random.default_rng(0), QUANTILE_DRAWS)
+            return np.quantile(y, levels, 0, method="inverted_cdf")
         return self.predict_mixture(X).quantile(levels)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        assert isinstance(self._line, LogisticRegression)
+        assert isinstance(self._line, BayesianLogistic)
         return self._line.predict_proba(X)
 
     def log_density(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        if isinstance(self._line, PoissonRegression):
-            return stats.poisson.logpmf(Y, self._line.predict_rate(X)).sum(1)
+        if counts := self._counts(X):
+            return log_density(*counts, Y)
         return self.predict_mixture(X).log_density(Y).sum(1)
 
 

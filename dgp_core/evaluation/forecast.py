@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, fields
 
 import jax
 import numpy as np
-from scipy import stats
 
 from dgp_core.evaluation import scores
 from dgp_core.evaluation.calibration import inside
 from dgp_core.gp.data import Dataset, Scaler, sample_rows
 from dgp_core.gp.kernels import create_kernel
-from dgp_core.gp.likelihoods import Gaussian
+from dgp_core.gp.likelihoods import Gaussian, Poisson
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import DeepGP
 from dgp_core.gp.predict import (
@@ -24,7 +23,7 @@ from dgp_core.gp.predict import (
     predict_latent,
     predict_observed,
 )
-from dgp_core.gp.references import ExactGP, LinearRegression, LogisticRegression, PoissonRegression
+from dgp_core.gp.references import BayesianLinear, BayesianLogistic, BayesianPoisson, ExactGP
 
 BLOCK = 1024
 """Rows that are predicted together; fewer are padded to a power of two."""
@@ -175,30 +174,33 @@ def deep_predictor(model: DeepGP, scaler: Scaler, seed: int = 0, n_samples: int 
     return lambda rows: _in_blocks(rows, block)
 
 
-def straight_line(
-    train: Dataset, seed: int = 0
-) -> LinearRegression | LogisticRegression | PoissonRegression:
-    """Least squares, logistic or Poisson regression, as the task wants it."""
+StraightLine = BayesianLinear | BayesianLogistic | BayesianPoisson
+
+
+def straight_line(train: Dataset, seed: int = 0) -> StraightLine:
+    """Bayesian linear, logistic or Poisson regression, as the task wants it."""
     train = sample_rows(train, LINEAR_ROWS, seed)[0]
     if train.task == "regression":
-        return LinearRegression.fit(train.X, train.Y)
+        return BayesianLinear.fit(train.X, train.Y)
     if train.task == "counts":
-        return PoissonRegression.fit(train.X, train.Y)
-    return LogisticRegression.fit(train.X, train.Y, max(2, len(train.classes)))
+        return BayesianPoisson.fit(train.X, train.Y)
+    return BayesianLogistic.fit(train.X, train.Y, max(2, len(train.classes)))
 
 
 def linear_predictor(train: Dataset, seed: int = 0) -> Predictor:
     """Forecasts of the straight line."""
     line = straight_line(train, seed)
+    counts = DeepGP((), Poisson.create(train.Y.shape[1]))
 
     def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
-        if isinstance(line, LinearRegression):
+        if isinstance(line, BayesianLinear):
             mixture = line.predict(X)
             return from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
-        if isinstance(line, PoissonRegression):
-            rate, rng = line.predict_rate(X), np.random.default_rng([seed, i])
-            y = rng.poisson(rate, (DRAWS, *rate.shape)).astype(np.float64)
-            return from_draws(scores.Draws(y), rate, Y, stats.poisson.logpmf(Y, rate).sum(1), rng)
+        if isinstance(line, BayesianPoisson):
+            latent, rng = line.predict_latent(X), np.random.default_rng([seed, i])
+            draws = scores.Draws(draw_observations(counts, latent, rng, DRAWS))
+            mean = predict_observed(counts, latent).mean
+            return from_draws(draws, mean, Y, log_density(counts, latent, Y), rng)
         p = line.predict_proba(X)
         chosen = np.take_along_axis(p, Y.astype(int), 1)[:, 0]
         return Forecast(np.log(np.maximum(chosen, 1e-300)), probabilities=p)

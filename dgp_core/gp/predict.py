@@ -123,7 +123,7 @@ def predict_observed(model: DeepGP, latent: Mixture) -> Mixture:
 
 def log_density(model: DeepGP, latent: Mixture, Y: np.ndarray) -> np.ndarray:
     """log (1/S) Σ_s ∫ p(y*|f) q_s(f) df for each row (N,), under the likelihood itself."""
-    y = jnp.asarray(Y, model.layers[0].inducing.dtype)
+    y = jnp.asarray(Y, model.layers[0].inducing.dtype if model.layers else None)
     return np.asarray(_log_predictive(model.likelihood, latent.means, latent.variances, y))
 
 

@@ -1,7 +1,7 @@
 """What a deep GP is judged by: linear models and the exact GP.
 
 The formulas are the textbook's, written without the variational layer, so that one can be held
-against the other. All models have a zero mean function: give them outputs in standard units.
+against the other. The exact GP has a zero mean function: give it outputs in standard units.
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.linalg import solve_triangular
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from dgp_core.gp.kernels import Kernel
 from dgp_core.gp.mixture import Mixture
@@ -26,8 +26,11 @@ MOST_ROWS = 2_000
 LEAST_NOISE = 1e-6
 """The smallest noise variance that a fit considers."""
 
-RUNAWAY = 20.0
-"""Weights of standard inputs beyond this have no finite optimum: the rows can be parted exactly."""
+PRECISIONS = (1e-3, 1e6)
+"""The prior precisions of standard weights that a fit considers."""
+
+EVIDENCE_STEPS = 10
+"""Updates of the prior precision, at the most."""
 
 WALL = 1e25
 """What a fit is told where the objective is not finite; its line search then turns back."""
@@ -52,9 +55,20 @@ def _posterior(
     return mean, kernel.diagonal(X_new) - jnp.sum(T * T, 0)
 
 
+class _Standard:
+    """Inputs of mean 0 and deviation 1; a constant column becomes zero."""
+
+    def __init__(self, X: np.ndarray):
+        self.mean, scale = X.mean(0), X.std(0)
+        self.scale = np.where(scale > 1e-12 * np.abs(self.mean), scale, np.inf)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        return (np.asarray(X, np.float64) - self.mean) / self.scale
+
+
 @dataclass(frozen=True, eq=False)
-class LinearRegression:
-    """Least squares: y ~ N(wᵀx + b, σ²), all of maximum likelihood."""
+class LeastSquares:
+    """y ~ N(wᵀx + b, σ²), all of maximum likelihood: the Linear column of the paper."""
 
     weights: np.ndarray
     """w (D, P)."""
@@ -67,11 +81,10 @@ class LinearRegression:
     def fit(cls, X: np.ndarray, Y: np.ndarray) -> Self:
         """Columns are centred and scaled for the solve, which takes the shortest w of equals."""
         X, Y = _table(X, Y)
-        mean, scale = X.mean(0), X.std(0)
-        scale = np.where(scale > 1e-12 * np.abs(mean), scale, np.inf)  # a constant has no weight
-        w, *_ = np.linalg.lstsq((X - mean) / scale, Y - Y.mean(0), rcond=None)
-        w = w / scale[:, None]
-        b = Y.mean(0) - mean @ w
+        standard = _Standard(X)
+        w, *_ = np.linalg.lstsq(standard(X), Y - Y.mean(0), rcond=None)
+        w = w / standard.scale[:, None]
+        b = Y.mean(0) - standard.mean @ w
         residual = ((Y - X @ w - b) ** 2).mean(0)
         return cls(w, b, np.maximum(residual, np.finfo(np.float64).eps * (1e-300 + Y.var(0))))
 
@@ -82,121 +95,173 @@ class LinearRegression:
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticRegression:
-    """Classes by straight lines: p(y = c) ∝ exp(w_cᵀx + b_c), of maximum likelihood."""
+class LinearPosterior:
+    """η = wᵀx + b of K outputs, q(w_k, b_k) = N(m_k, S_k) over standard inputs and a one."""
 
-    weights: np.ndarray
-    """w (D, C)."""
-    intercept: np.ndarray
-    """b (C,)."""
-    ridge: float
-    """λ of the penalty λ/2 |w|² on standard inputs: 0, or 1 where classes can be parted exactly and
-    the weights would grow without end."""
+    standard: _Standard
+    mean: np.ndarray
+    """m (D + 1, K); b is the last row."""
+    covariance: np.ndarray
+    """S (K, D + 1, D + 1)."""
+    precision: np.ndarray
+    """λ (K,) of the prior w ~ N(0, I/λ)."""
 
-    @classmethod
-    def fit(cls, X: np.ndarray, codes: np.ndarray, n_classes: int) -> Self:
-        """By Newton's method. A class without rows counts as half a row, spread over all."""
-        X, Y = _table(X, np.asarray(codes, np.float64).reshape(-1, 1))
-        T = (Y == np.arange(n_classes)).astype(np.float64)
-        T += np.where(T.any(0), 0.0, 0.5 / len(X))
-        total = T[:1].sum()
+    def __call__(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of η at rows X: two of (N, K)."""
+        A = _with_one(self.standard(X))
+        return A @ self.mean, np.stack([((A @ S) * A).sum(1) for S in self.covariance], 1)
 
-        def value(eta: np.ndarray) -> tuple[float, np.ndarray]:
-            log_p = log_softmax(eta, 1)
-            return -float((T * log_p).sum()), total * np.exp(log_p) - T
 
-        def curve(eta: np.ndarray, change: np.ndarray) -> np.ndarray:
-            p = softmax(eta, 1)
-            return total * p * (change - (p * change).sum(1, keepdims=True))
-
-        log_share = np.log(T.mean(0))
-        return cls(*_newton(X, log_share - log_share.mean(), value, curve))
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """The probability of each class (N, C)."""
-        return softmax(np.asarray(X, np.float64) @ self.weights + self.intercept, 1)
+def _with_one(X: np.ndarray) -> np.ndarray:
+    return np.concatenate([X, np.ones((len(X), 1))], 1)
 
 
 @dataclass(frozen=True, eq=False)
-class PoissonRegression:
-    """Counts by straight lines: y ~ Poisson(exp(wᵀx + b)), of maximum likelihood."""
+class BayesianLinear:
+    """y ~ N(wᵀx + b, σ²), w ~ N(0, I/λ), λ and σ² of largest evidence (MacKay 1992)."""
 
-    weights: np.ndarray
-    """w (D, P)."""
-    intercept: np.ndarray
-    """b (P,)."""
-    ridge: float
-    """As for classes: 0, or 1 where weights would grow without end."""
+    posterior: LinearPosterior
+    noise_variance: np.ndarray
+    """σ² (P,)."""
 
     @classmethod
     def fit(cls, X: np.ndarray, Y: np.ndarray) -> Self:
-        """By Newton's method. Counts that are all zero stand for half a count, spread over rows."""
+        from sklearn.linear_model import BayesianRidge  # a second to load: only where it is fitted
+
+        X, Y = _table(X, Y)
+        standard = _Standard(X)
+        A, D = standard(X), X.shape[1]
+        scale = np.where(Y.std(0) > 0, Y.std(0), 1.0)
+        means, covariances, precisions, noises = [], [], [], []
+        for y, s in zip(Y.T, scale, strict=True):
+            line = BayesianRidge(max_iter=1000, tol=1e-6).fit(A, (y - y.mean()) / s)
+            noise = max(1.0 / line.alpha_, float(np.finfo(np.float64).eps))
+            S = np.zeros((D + 1, D + 1))
+            S[:D, :D], S[D, D] = line.sigma_, noise / len(A)  # a flat prior of b
+            means.append(np.append(line.coef_ * s, y.mean()))
+            covariances.append(S * s**2)
+            precisions.append(line.lambda_ / s**2)
+            noises.append(noise * s**2)
+        m, S, precision = np.stack(means, 1), np.stack(covariances), np.array(precisions)
+        return cls(LinearPosterior(standard, m, S, precision), np.array(noises))
+
+    def predict(self, X: np.ndarray) -> Mixture:
+        """p(y) at new rows, w and b integrated out: one Gaussian each."""
+        mean, variance = self.posterior(X)
+        return Mixture(mean[None], (variance + self.noise_variance)[None])
+
+
+@dataclass(frozen=True, eq=False)
+class BayesianLogistic:
+    """Classes by straight lines: p(y = c) ∝ exp(w_cᵀx + b_c), w ~ N(0, I/λ), by Laplace.
+
+    Of two classes, the line of the second against 0; of more, each class's posterior on its own.
+    """
+
+    posterior: LinearPosterior
+    shares: np.ndarray
+    """(C,): 0 where the lines give the probability, else the share of a class without rows, which
+    counts as half a row; of one class alone, its share."""
+
+    @classmethod
+    def fit(cls, X: np.ndarray, codes: np.ndarray, n_classes: int) -> Self:
+        from sklearn.linear_model import LogisticRegression
+
+        X, Y = _table(X, np.asarray(codes, np.float64).reshape(-1, 1))
+        y = Y[:, 0].astype(int)
+        standard, present = _Standard(X), np.unique(y)
+        A, K = standard(X), len(present)
+        shares = np.full(n_classes, 0.5 / (len(X) + 0.5 * (n_classes - K)))
+        shares[present] = 0.0 if K > 1 else 1.0 - (n_classes - 1) * shares[0]
+        n_lines = {1: 0, 2: 1}.get(K, K)
+        model = LogisticRegression(tol=1e-6, max_iter=10_000, warm_start=True)
+
+        def fit(precision: float) -> tuple[np.ndarray, np.ndarray]:
+            model.set_params(C=1.0 / precision).fit(A, y)
+            theta = np.append(model.coef_.T, np.atleast_2d(model.intercept_), 0)
+            p: Any = model.predict_proba(A)
+            return theta, p * (1.0 - p) if n_lines > 1 else p[:, :1] * p[:, 1:]
+
+        if K == 1:
+            D = A.shape[1] + 1
+            empty = LinearPosterior(standard, np.zeros((D, 0)), np.zeros((0, D, D)), np.zeros(0))
+            return cls(empty, shares)
+        return cls(_laplace(standard, A, n_lines, fit), shares)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """The probability of each class (N, C): softmax of m_c/√(1 + πv_c/8) (MacKay 1992)."""
+        p = np.tile(self.shares, (len(X), 1))
+        if not len(self.posterior.covariance):
+            return p
+        mean, variance = self.posterior(X)
+        eta = mean / np.sqrt(1.0 + np.pi * variance / 8)
+        if eta.shape[1] == 1:
+            eta = np.concatenate([np.zeros_like(eta), eta], 1)
+        p[:, self.shares == 0] = softmax(eta, 1) * (1.0 - self.shares.sum())
+        return p
+
+
+@dataclass(frozen=True, eq=False)
+class BayesianPoisson:
+    """Counts by straight lines: y ~ Poisson(exp(wᵀx + b)), w ~ N(0, I/λ), by Laplace."""
+
+    posterior: LinearPosterior
+
+    @classmethod
+    def fit(cls, X: np.ndarray, Y: np.ndarray) -> Self:
+        """Counts that are all zero stand for half a count, spread over the rows."""
+        from sklearn.linear_model import PoissonRegressor
+
         X, Y = _table(X, Y)
         Y = Y + np.where(Y.any(0), 0.0, 0.5 / len(X))
+        standard = _Standard(X)
+        A, lines = standard(X), []
+        for y in Y.T:
+            model = PoissonRegressor(
+                tol=1e-6,
+                max_iter=10_000,
+            )
 
-        def value(eta: np.ndarray) -> tuple[float, np.ndarray]:
-            rate = np.exp(np.minimum(eta, 50.0))
-            return float((rate - Y * eta).sum()), rate - Y
+            def fit(precision: float, model=model, y=y) -> tuple[np.ndarray, np.ndarray]:
+                model.set_params(alpha=precision / len(A)).fit(A, y)
+                return np.append(model.coef_, model.intercept_)[:, None], model.predict(A)[:, None]
 
-        def curve(eta: np.ndarray, change: np.ndarray) -> np.ndarray:
-            return np.exp(np.minimum(eta, 50.0)) * change
+            lines.append(_laplace(standard, A, 1, fit))
+        mean = np.concatenate([line.mean for line in lines], 1)
+        covariance = np.concatenate([line.covariance for line in lines])
+        precision = np.concatenate([line.precision for line in lines])
+        return cls(LinearPosterior(standard, mean, covariance, precision))
 
-        return cls(*_newton(X, np.log(Y.mean(0)), value, curve))
-
-    def predict_rate(self, X: np.ndarray) -> np.ndarray:
-        """The rate of each row and output (N, P)."""
-        eta = np.asarray(X, np.float64) @ self.weights + self.intercept
-        return np.exp(np.minimum(eta, 50.0))
+    def predict_latent(self, X: np.ndarray) -> Mixture:
+        """q(η), the logarithm of the rate at new rows: one Gaussian each."""
+        mean, variance = self.posterior(X)
+        return Mixture(mean[None], variance[None])
 
 
-def _newton(
-    X: np.ndarray, start: np.ndarray, value: Callable, curve: Callable
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """w (D, K), b (K,) and the ridge at the smallest loss of η = Xw + b (N, K).
+def _laplace(standard: _Standard, A: np.ndarray, n_lines: int, fit: Callable) -> LinearPosterior:
+    """The Laplace approximation around the mode, its λ by MacKay's fixed point.
 
-    Newton's steps in a trust region, each solved by conjugate gradients, which take the shortest
-    step where columns repeat each other. From w = 0 and b = `start`; `value` gives the loss and
-    ∂loss/∂η, `curve` the change of that along a change of η.
+    S_k = (AᵀW_kA + λI)⁻¹, b without a prior; λ ← γ/|w|², γ = Σ_k Σ_d (1 − λ S_k,dd). `fit` takes λ
+    and gives the mode (D + 1, K) and the curvature W of −log p(y|η) (N, K).
     """
-    mean, scale = X.mean(0), X.std(0)
-    scale = np.where(scale > 1e-12 * np.abs(mean), scale, np.inf)  # a constant has no weight
-    A = np.concatenate([(X - mean) / scale, np.ones((len(X), 1))], 1)
-    shape, N = (A.shape[1], len(start)), len(X)
-    theta = np.zeros(shape)
-    theta[-1] = start
-    penalised = np.ones(shape)
-    penalised[-1] = 0.0
-
-    def fitted(ridge: float) -> np.ndarray:
-        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            t = flat.reshape(shape)
-            loss, slope = value(A @ t)
-            penalty = 0.5 * ridge * float((penalised * t * t).sum())
-            gradient = A.T @ slope + ridge * penalised * t
-            return (loss + penalty) / N, gradient.ravel() / N
-
-        def product(flat: np.ndarray, change: np.ndarray) -> np.ndarray:
-            d = change.reshape(shape)
-            H = A.T @ curve(A @ flat.reshape(shape), A @ d) + ridge * penalised * d
-            return H.ravel() / N
-
-        found = minimize(
-            objective,
-            theta.ravel(),
-            jac=True,
-            hessp=product,
-            method="trust-ncg",
-            options={"gtol": 1e-9, "maxiter": 200},
-        )
-        return found.x.reshape(shape)
-
-    ridge = 0.0
-    best = fitted(ridge)
-    if np.abs(best[:-1]).max(initial=0.0) > RUNAWAY:
-        ridge = 1.0
-        best = fitted(ridge)
-    w = best[:-1] / scale[:, None]
-    return w, best[-1] - mean @ w, ridge
+    D, precision = A.shape[1], 1.0
+    one = _with_one(A)
+    prior = np.append(np.ones(D), 0.0)
+    # A flat prior of b where its curvature vanishes.
+    floor = np.append(np.zeros(D), 1e-6)
+    mode, S = np.zeros((D + 1, n_lines)), np.zeros((n_lines, D + 1, D + 1))
+    for _ in range(EVIDENCE_STEPS):
+        mode, W = fit(precision)
+        for k in range(n_lines):
+            H = (one * W[:, k : k + 1]).T @ one + np.diag(precision * prior + floor)
+            S[k] = np.linalg.inv(H)
+        gamma = n_lines * D - precision * np.trace(S[:, :D, :D], axis1=1, axis2=2).sum()
+        before = precision
+        squares = max(float((mode[:-1] ** 2).sum()), 1e-12)
+        precision = float(np.clip(gamma / squares, *PRECISIONS))
+        if abs(np.log(precision / before)) < 0.1:
+            break
+    return LinearPosterior(standard, mode, S, np.full(n_lines, before))
 
 
 @dataclass(frozen=True, eq=False)

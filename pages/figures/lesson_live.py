@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dgp_core.gp.references import LinearRegression
+from dgp_core.gp.references import LeastSquares
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.mixture import MixtureView, mixture_at
 from dgp_core.live.views.playground import View1D, View2D, ViewMany, WarpPanel, view, view_1d
@@ -176,7 +176,7 @@ def nearest_centre(points: np.ndarray, codes: np.ndarray) -> float:
 def straight_cut(points: np.ndarray, codes: np.ndarray) -> float:
     """The share of two classes' points (N, 2) on the right side of the least-squares line."""
     sides = 2.0 * codes[:, None] - 1.0
-    fitted = LinearRegression.fit(points, sides).predict(points)
+    fitted = LeastSquares.fit(points, sides).predict(points)
     return float(np.mean((fitted.mean > 0) == (sides > 0)))
 
 

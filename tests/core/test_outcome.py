@@ -14,6 +14,7 @@ from dgp_core.evaluation.scores import Draws
 from dgp_core.gp.data import Scaler
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import ModelSpec, create_model
+from dgp_core.gp.references import BayesianLinear, BayesianLogistic, BayesianPoisson
 from dgp_core.outcome import EVEN_LEVELS, Outcome
 from dgp_core.tables.table import read_table
 from dgp_core.training.optimise import create_state
@@ -168,17 +169,15 @@ def line(target, task, transform="none"):
 
 
 @pytest.mark.parametrize("transform", ["none", "log"])
-def test_the_straight_line_predicts_as_least_squares_do(transform):
+def test_the_straight_line_predicts_as_the_bayesian_line_does(transform):
     told, data = line("y", "regression", transform)
     columns = told.predictions(data.X)
-    A = np.hstack([data.X, np.ones((len(data), 1))])
-    w, *_ = np.linalg.lstsq(A, data.Y[:, 0], rcond=None)
-    m = A @ w
-    s = np.sqrt(np.mean((data.Y[:, 0] - m) ** 2))
+    predicted = BayesianLinear.fit(data.X, data.Y).predict(data.X)
+    m, s = predicted.means[0, :, 0], np.sqrt(predicted.variances[0, :, 0])
     q = stats.norm.ppf(0.95, m, s)
     law = stats.lognorm(s, scale=np.exp(m)) if transform == "log" else stats.norm(m, s)
     np.testing.assert_allclose(columns["y mean"], law.mean(), rtol=1e-9)
-    np.testing.assert_allclose(columns["y sd"], np.broadcast_to(law.std(), len(m)), rtol=1e-9)
+    np.testing.assert_allclose(columns["y sd"], law.std(), rtol=1e-9)
     np.testing.assert_allclose(columns["y 95%"], np.exp(q) if transform == "log" else q, rtol=1e-6)
     y = data.Y[:, 0] if transform == "none" else np.exp(data.Y[:, 0])
     found = told.scores(data.X, data.Y)
@@ -189,21 +188,27 @@ def test_the_straight_line_predicts_as_least_squares_do(transform):
 def test_the_straight_line_of_counts_is_a_poisson_regression():
     told, data = line("k", "counts")
     columns = told.predictions(data.X)
-    rate = columns["k mean"]
-    # Of largest likelihood: residuals are at right angles to the inputs and to one.
-    np.testing.assert_allclose((data.Y[:, 0] - rate) @ np.hstack([data.X, np.ones((40, 1))]), 0,
-                               atol=1e-5)  # fmt: skip
-    np.testing.assert_allclose(columns["k sd"], np.sqrt(rate), rtol=1e-12)
-    np.testing.assert_array_equal(columns["k 95%"], stats.poisson.ppf(0.95, rate))
-    expected = stats.poisson.logpmf(data.Y[:, 0], rate).mean()
-    assert told.scores(data.X, data.Y)["log_likelihood"] == pytest.approx(expected, rel=1e-9)
+    latent = BayesianPoisson.fit(data.X, data.Y).predict_latent(data.X)
+    m, v = latent.means[0, :, 0], latent.variances[0, :, 0]
+    # By brute force over the log-rate.
+    z = np.linspace(-8, 8, 2001)
+    weight = stats.norm.pdf(z) / stats.norm.pdf(z).sum()
+    rate = np.exp(m[:, None] + np.sqrt(v)[:, None] * z)
+    np.testing.assert_allclose(columns["k mean"], rate @ weight, rtol=1e-6)
+    variance = rate @ weight + rate**2 @ weight - (rate @ weight) ** 2
+    np.testing.assert_allclose(columns["k sd"], np.sqrt(variance), rtol=1e-6)
+    below = stats.poisson.cdf(columns["k 95%"][:, None] - 1, rate) @ weight
+    reached = stats.poisson.cdf(columns["k 95%"][:, None], rate) @ weight
+    assert (below < 0.96).all() and (reached > 0.94).all()
+    expected = np.log(stats.poisson.pmf(data.Y, rate) @ weight).mean()
+    assert told.scores(data.X, data.Y)["log_likelihood"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_straight_line_of_classes_is_a_logistic_regression():
     told, data = line("k", "multiclass")
     columns = told.predictions(data.X)
     p = np.stack([columns[f"k = {c}"] for c in "012"], 1)
-    T = np.eye(3)[data.Y[:, 0].astype(int)]
-    np.testing.assert_allclose((T - p).T @ np.hstack([data.X, np.ones((40, 1))]), 0, atol=1e-4)
+    expected = BayesianLogistic.fit(data.X, data.Y, 3).predict_proba(data.X)
+    np.testing.assert_allclose(p, expected, rtol=1e-12)
     np.testing.assert_allclose(p.sum(1), 1, rtol=1e-12)
     assert list(columns["k predicted"]) == [str(c) for c in p.argmax(1)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from datasets.toys import TOYS, drawn, fresh_rows, truth
-from dgp_core.gp.references import LinearRegression
+from dgp_core.gp.references import LeastSquares
 
 EXPECTED = {
     "step": (1, "regression"),
@@ -123,7 +123,7 @@ def test_no_pixel_and_no_weighted_sum_of_pixels_tells_tall_from_wide():
     train, fresh = (TOYS["rectangles"].generate(n=2000, seed=seed) for seed in (1, 2))
     alone = np.corrcoef(fresh.X.T, fresh.Y[:, 0])[-1, :-1]
     assert np.abs(alone).max() < 0.15
-    fitted = LinearRegression.fit(train.X, 2 * train.Y - 1).predict(fresh.X)
+    fitted = LeastSquares.fit(train.X, 2 * train.Y - 1).predict(fresh.X)
     assert 0.45 < np.mean((fitted.mean > 0) == (fresh.Y > 0.5)) < 0.55
 
 

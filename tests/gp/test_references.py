@@ -11,7 +11,13 @@ from dgp_core.evaluation.scores import log_likelihood, rmse
 from dgp_core.gp import references
 from dgp_core.gp.data import Dataset, Scaler, split
 from dgp_core.gp.kernels import RBF, Linear, Matern32
-from dgp_core.gp.references import ExactGP, LinearRegression
+from dgp_core.gp.references import (
+    BayesianLinear,
+    BayesianLogistic,
+    BayesianPoisson,
+    ExactGP,
+    LeastSquares,
+)
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -100,7 +106,7 @@ def test_bad_input_is_refused_with_a_word():
     with pytest.raises(ValueError, match="at most 2,000 rows"):
         ExactGP.fit(RBF.create(1), np.zeros((2001, 1)), np.zeros((2001, 1)))
     with pytest.raises(ValueError, match="equally many rows"):
-        LinearRegression.fit(np.zeros((3, 1)), np.zeros((4, 1)))
+        LeastSquares.fit(np.zeros((3, 1)), np.zeros((4, 1)))
     with pytest.raises(ValueError, match="cannot start"):
         ExactGP.fit(RBF.create(1), np.full((3, 1), np.nan), np.zeros((3, 1)))
 
@@ -109,7 +115,7 @@ def test_linear_regression_is_least_squares(rng):
     X = rng.standard_normal((40, 3)) * [1.0, 100.0, 1e-3] + [5.0, 0.0, 0.0]
     X = np.column_stack([X, np.full(40, 7.0), X[:, 0] + X[:, 1]])  # a constant, and a sum
     Y = X[:, :2] @ np.array([[1.0, 2.0], [0.3, 0.0]]) + rng.standard_normal((40, 2)) + 4.0
-    model = LinearRegression.fit(X, Y)
+    model = LeastSquares.fit(X, Y)
     design = np.column_stack([X[:, :3], np.ones(40)])
     fitted = design @ np.linalg.solve(design.T @ design, design.T @ Y)
     prediction = model.predict(X)
@@ -153,7 +159,7 @@ def test_linear_regression_on_the_papers_splits(shared_data, name):
         train, test = split(dataset, seed=seed)
         scaler = Scaler.fit(train)
         scaled = scaler(train)
-        model = LinearRegression.fit(scaled.X, scaled.Y)
+        model = LeastSquares.fit(scaled.X, scaled.Y)
         prediction = model.predict(scaler.inputs(test.X)).affine(scaler.y_scale, scaler.y_mean)
         scores.append((rmse(prediction, test.Y), log_likelihood(prediction, test.Y)))
     plain = [plain_least_squares(X, y, seed) for seed in range(20)]
@@ -170,56 +176,151 @@ def _inputs(rng, n=300):
     return rng.standard_normal((n, 4)) * [1.0, 10.0, 0.1, 3.0] + [0.0, 5.0, 0.0, -2.0]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_logistic_regression_is_scikit_learns_without_a_penalty(rng, n_classes):
+def test_the_bayesian_line_is_the_closed_form_posterior(rng):
+    X = _inputs(rng, 40)
+    y = 5 + X @ [1.0, 0.1, 0.0, 0.0] + 0.5 * rng.standard_normal(40)
+    line = BayesianLinear.fit(X, y[:, None])
+    A, r, (noise,) = _standard(X), y - y.mean(), line.noise_variance
+    (precision,) = line.posterior.precision
+    S = np.linalg.inv(A.T @ A / noise + precision * np.eye(4))
+    new = (_inputs(rng, 9) - X.mean(0)) / X.std(0)
+    predicted = line.predict(new * X.std(0) + X.mean(0))
+    np.testing.assert_allclose(
+        predicted.mean[:, 0], y.mean() + new @ S @ A.T @ r / noise, rtol=1e-7
+    )
+    expected = noise + noise / 40 + ((new @ S) * new).sum(1)
+    np.testing.assert_allclose(predicted.variance[:, 0], expected, rtol=1e-7)
+
+    def evidence(log_noise, log_precision):
+        K = np.exp(log_noise) * np.eye(40) + A @ A.T / np.exp(log_precision)
+        return stats.multivariate_normal(np.zeros(40), K).logpdf(r)
+
+    at, h = np.log([noise, precision]), 1e-3
+    for step in h * np.eye(2):
+        assert abs(evidence(*(at + step)) - evidence(*(at - step))) / (2 * h) < 0.05
+
+
+def test_the_bayesian_line_does_not_lose_on_wide_tables(rng):
+    """n = 90, D = 60: least squares take the noise for signal, and are sure of it."""
+    X = rng.standard_normal((1000, 60))
+    y = X @ np.r_[np.ones(3), 0.1 * rng.standard_normal(57)] + rng.standard_normal(1000)
+    scores = [
+        log_likelihood(kind.fit(X[:90], y[:90, None]).predict(X[90:]), y[90:])
+        for kind in (LeastSquares, BayesianLinear)
+    ]
+    assert scores[0] < -4 and scores[1] > -2.1
+
+
+def test_the_bayesian_line_doubts_itself_far_away(rng):
+    X = rng.standard_normal((50, 1))
+    line = BayesianLinear.fit(X, 3 * X + rng.standard_normal((50, 1)))
+    near, far, farther = np.sqrt(line.predict(np.array([[0.0], [100.0], [200.0]])).variance[:, 0])
+    assert near < 1.3 and far > 8 * near and farther == pytest.approx(2 * far, rel=0.02)
+
+
+def _check_laplace(posterior, A, objective):
+    """At the mode the objective of (D + 1,) is flat, and its Hessian is the inverse covariance."""
+    theta, h = posterior.mean[:, 0], 1e-4
+    steps = h * np.eye(len(theta))
+    slope = [(objective(theta + s) - objective(theta - s)) / (2 * h) for s in steps]
+    np.testing.assert_allclose(slope, 0, atol=1e-2)
+    hessian = [
+        [
+            objective(theta + s + r)
+            - objective(theta + s - r)
+            - objective(theta - s + r)
+            + objective(theta - s - r)
+            for r in steps
+        ]
+        for s in steps
+    ]
+    expected = np.linalg.inv(np.array(hessian) / (4 * h * h))
+    np.testing.assert_allclose(posterior.covariance[0], expected, rtol=2e-3, atol=1e-6)
+
+
+def test_logistic_regression_is_a_laplace_approximation(rng):
     X = _inputs(rng)
-    y = np.where(X[:, 0] + rng.standard_normal(300) > 0.5, 1, rng.integers(0, n_classes, 300))
-    ours = references.LogisticRegression.fit(X, y, n_classes)
-    theirs = linear_model.LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
-    theirs.fit(_standard(X), y)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(_standard(X)), atol=1e-6)
-    assert ours.ridge == 0
+    y = (X[:, 0] + rng.standard_normal(300) > 0.5).astype(int)
+    line = BayesianLogistic.fit(X, y, 2)
+    A = np.column_stack([_standard(X), np.ones(300)])
+    precision = line.posterior.precision[0]
+
+    def objective(theta):
+        eta = A @ theta
+        return np.logaddexp(0, eta).sum() - eta @ y + 0.5 * precision * (theta[:-1] ** 2).sum()
+
+    _check_laplace(line.posterior, A, objective)
+    # The predictive probability against draws of the weights.
+    m, S = line.posterior.mean[:, 0], line.posterior.covariance[0]
+    eta = A[:5] @ rng.multivariate_normal(m, S, 40_000).T
+    by_draws = (1 / (1 + np.exp(-eta))).mean(1)
+    np.testing.assert_allclose(line.predict_proba(X[:5])[:, 1], by_draws, atol=5e-3)
 
 
-def test_classes_that_can_be_parted_get_scikit_learns_ridge(rng):
+def test_logistic_probabilities_stay_doubtful_far_away(rng):
+    X = rng.standard_normal((40, 2))
+    y = (X[:, 0] + rng.standard_normal(40) > 0).astype(int)
+    line = BayesianLogistic.fit(X, y, 2)
+    far = line.predict_proba(np.array([[0.0, 1e4], [1e4, 0.0]]))
+    mean, _ = line.posterior(np.array([[0.0, 1e4], [1e4, 0.0]]))
+    assert np.abs(mean).min() > 20 and far.max() < 0.999 and 0.1 < far[0, 0] < 0.9
+
+
+def test_classes_that_can_be_separated_keep_finite_weights(rng):
     X = _inputs(rng)
     y = (X[:, 0] > 0).astype(int)
-    ours = references.LogisticRegression.fit(X, y, 2)
-    # Two opposite weights w/2 cost half of what one weight w does.
-    theirs = linear_model.LogisticRegression(C=2, tol=1e-10, max_iter=10_000).fit(_standard(X), y)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(_standard(X)), atol=1e-6)
-    assert ours.ridge == 1
+    line = BayesianLogistic.fit(X, y, 2)
+    assert np.abs(line.posterior.mean).max() < 60
+    assert np.mean(line.predict_proba(X).argmax(1) == y) > 0.98
+
+
+def test_several_classes_are_scikit_learns_softmax_where_rows_abound(rng):
+    X = _inputs(rng, 3000)
+    y = np.where(X[:, 0] + rng.standard_normal(3000) > 0.5, 1, rng.integers(0, 3, 3000))
+    ours = BayesianLogistic.fit(X, y, 3)
+    theirs = linear_model.LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
+    theirs.fit(_standard(X), y)
+    expected = theirs.predict_proba(_standard(X))
+    np.testing.assert_allclose(ours.predict_proba(X), expected, atol=0.03)
 
 
 def test_a_class_without_rows_keeps_the_share_of_half_a_row(rng):
     X = _inputs(rng)
     y = 2 * rng.integers(0, 2, 300)
-    p = references.LogisticRegression.fit(X, y, 3).predict_proba(X)
-    np.testing.assert_allclose(p[:, 1].mean(), 0.5 / 300.5, rtol=1e-4)
+    p = BayesianLogistic.fit(X, y, 3).predict_proba(X)
+    np.testing.assert_allclose(p[:, 1], 0.5 / 300.5)
     np.testing.assert_allclose(p.sum(1), 1.0)
+    p = BayesianLogistic.fit(X, 0 * y, 3).predict_proba(X)
+    np.testing.assert_allclose(p[0], [300 / 301, 0.5 / 301, 0.5 / 301])
 
 
-def test_poisson_regression_is_scikit_learns(rng):
+def test_poisson_regression_is_a_laplace_approximation(rng):
     X = _inputs(rng)
     y = rng.poisson(np.exp(0.3 * X[:, 0] + 1.0))
-    ours = references.PoissonRegression.fit(X, y[:, None])
-    theirs = linear_model.PoissonRegressor(alpha=0, tol=1e-12, max_iter=10_000)
-    theirs.fit(_standard(X), y)
-    np.testing.assert_allclose(ours.predict_rate(X)[:, 0], theirs.predict(_standard(X)), rtol=1e-6)
+    line = BayesianPoisson.fit(X, y[:, None])
+    A = np.column_stack([_standard(X), np.ones(300)])
+    precision = line.posterior.precision[0]
+
+    def objective(theta):
+        eta = A @ theta
+        return np.exp(eta).sum() - eta @ y + 0.5 * precision * (theta[:-1] ** 2).sum()
+
+    _check_laplace(line.posterior, A, objective)
+    assert line.posterior.mean[0, 0] == pytest.approx(0.3, abs=0.1)
 
 
 def test_counts_of_zero_alone_have_the_rate_of_half_a_count(rng):
     X = _inputs(rng)
-    rate = references.PoissonRegression.fit(X, np.zeros((300, 1))).predict_rate(X)
-    np.testing.assert_allclose(rate, 0.5 / 300, rtol=1e-4)
+    latent = BayesianPoisson.fit(X, np.zeros((300, 1))).predict_latent(X)
+    np.testing.assert_allclose(np.exp(latent.means), 0.5 / 300, rtol=1e-4)
 
 
 def test_repeated_and_constant_columns_do_not_upset_the_linear_models(rng):
-    X = _inputs(rng)
-    wide = np.concatenate([X, X[:, :2], np.full((300, 1), 7.0)], 1)
-    y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)
+    X = _inputs(rng, 3000)
+    wide = np.concatenate([X, X[:, :2], np.full((3000, 1), 7.0)], 1)
+    y = (X[:, 0] + rng.standard_normal(3000) > 0).astype(int)
     np.testing.assert_allclose(
-        references.LogisticRegression.fit(wide, y, 2).predict_proba(wide),
-        references.LogisticRegression.fit(X, y, 2).predict_proba(X),
-        atol=1e-6,
+        BayesianLogistic.fit(wide, y, 2).predict_proba(wide),
+        BayesianLogistic.fit(X, y, 2).predict_proba(X),
+        atol=0.01,
     )

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dgp_core import __main__ as terminal
 from dgp_core import archive
+from dgp_core.command.arguments import parser
 from dgp_core.evaluation import comparison
-from dgp_core.gp.references import LinearRegression
+from dgp_core.gp.references import BayesianLinear
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
 from dgp_core.tables.table import Limits, read_table
@@ -240,7 +240,7 @@ def parsed(command: str):
     """What the terminal makes of a command."""
     said = shlex.split(command.replace("\\\n", " "))
     assert said[:3] == ["python", "-m", "dgp_core"]
-    return terminal._parser().parse_args(said[3:])
+    return parser().parse_args(said[3:])
 
 
 def test_a_file_beyond_the_limits_gets_the_command_by_its_first_rows(monkeypatch):
@@ -355,7 +355,7 @@ def test_the_straight_line_can_be_used_like_the_models(regression):
     state = page.session_state["your_data"]
     back = read_table(state.cache["predictions"][1])
     data, rows = state.fitted.prepared.dataset, state.fitted.trial.train_rows
-    line = LinearRegression.fit(data.X[rows], data.Y[rows])
+    line = BayesianLinear.fit(data.X[rows], data.Y[rows])
     X = state.fitted.prepared.recipe.inputs(read_table(content))
     np.testing.assert_allclose(back.cells["y mean"], line.predict(X).mean[:, 0], rtol=1e-9)
     assert not [b for b in page.get("download_button") if "Model" in b.proto.label]
