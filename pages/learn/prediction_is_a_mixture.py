@@ -80,9 +80,9 @@ LESSON = lesson.Lesson(
             "Ask one GP for a prediction, and it answers with a Gaussian: a mean and a standard "
             "deviation. Ask a deep GP, and the question has to pass through the layers. The first "
             "layer is not sure what it hands on. It believes in a *range* of values $h$. The "
-            "second layer takes each of them somewhere else. What comes out is a Gaussian for every "
-            "path: a [mixture](glossary#mixture).\n\nBend a Gaussian by hand, and see what becomes "
-            "of it."
+            "second layer takes each of them somewhere else. What comes out is a Gaussian for "
+            "every path: a [mixture](glossary#mixture).\n\nBend a Gaussian by hand, and see what "
+            "becomes of it."
         ),
         lesson.Picture(
             by_hand,
