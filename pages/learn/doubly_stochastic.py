@@ -189,7 +189,10 @@ LESSON = lesson.Lesson(
             r"q(f_i^L) = \int \prod_{l=1}^{L} q\big(f_i^l \mid m^l, S^l;\; f_i^{l-1}, Z^{l-1}\big) "
             r"\; df_i^1 \cdots df_i^{L-1}",
             "Only row $i$ appears. Each row throws its own ε, and a hundred rows with one path "
-            "each are a hundred independent throws: their errors average out over the rows.",
+            "each are a hundred independent throws: their errors average out over the rows. (As "
+            "printed, the paper's product stops at $L - 1$; the last layer's factor belongs to "
+            "it.)",
+            "14",
         ),
         lesson.Picture(
             alone,

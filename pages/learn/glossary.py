@@ -574,6 +574,10 @@ ERRATA = (
     "HIGGS has 28 inputs.",
     "SUSY has 5 million rows.",
     "The log-likelihood of the rectangles for DGP 2 lacks its minus sign.",
+    "Below equation (13), the means and covariances are those at the row of layer l − 1, not l.",
+    "In equation (14), the product goes to L, not to L − 1.",
+    "Equation (16) lacks the logarithm of its ratio.",
+    "Equation (17) writes i and n for the same row.",
 )
 
 
@@ -606,8 +610,8 @@ with in_words("The glossary could not be shown. Reload the page."):
     if not wish:
         st.subheader("The paper", anchor="the-paper")
         st.markdown(
-            f"{CITATION}. [arXiv:1705.08933](https://arxiv.org/abs/1705.08933). Equation numbers "
-            "in the lessons are the paper's."
+            f"{CITATION}. [arXiv:1705.08933](https://arxiv.org/abs/1705.08933). Equations "
+            "of the lessons that have a number have the paper's."
         )
         st.subheader("Its errata", anchor="errata")
         st.markdown(

@@ -135,6 +135,7 @@ LESSON = lesson.Lesson(
             r"\begin{split} q(f, u) &= p(f \mid u)\; q(u) \\ "
             r"q(u) &= \mathcal{N}(u \mid \mathbf{m}, \mathbf{S}) \end{split}",
             "The approximation keeps the prior's conditional and replaces only the belief about u.",
+            "5",
         ),
         lesson.Equation(
             r"\begin{split} \tilde\mu(x) &= m(x) + \alpha(x)^\top (\mathbf{m} - m(Z)), \\ "
@@ -144,6 +145,7 @@ LESSON = lesson.Lesson(
             "What this says of f anywhere. The prior's variance, less what knowing u would remove, "
             "plus what is still uncertain about u. Only an M × M matrix is inverted. (Here $m(x)$ "
             "is the mean function, and $\\mathbf{m}$ the mean of q(u).)",
+            "7, 8",
         ),
         lesson.Words(
             "## The bound\n\n"
@@ -164,6 +166,7 @@ LESSON = lesson.Lesson(
             r"\big[\log p(y_i \mid f_i)\big] - \mathrm{KL}\big[q(u)\,\|\,p(u)\big] \\ "
             r"&\le\; \log p(y) \end{split}",
             "A sum over rows: this is what later allows minibatches. Lesson 5 takes it apart.",
+            "10",
         ),
         lesson.Try(
             "Set M to 12 and go through the three placements of Z.",

@@ -72,8 +72,9 @@ LESSON = lesson.Lesson(
         ),
         lesson.Words(
             "The gap between bound and evidence is itself a KL, from your q(u) to the exact "
-            "posterior. So climbing the bound does two things at once. It moves q towards the "
-            "posterior, and it lets us compare kernels and noises as if we knew the evidence."
+            "posterior. With kernel and noise as they are, raising the bound moves q towards the "
+            "posterior. Kernels and noises are learned by the same bound, with one caution: the "
+            "gap is not equally small for all of them, so the ones that it prefers are biased."
         ),
         lesson.Equation(
             r"\begin{split} \log p(y) = \; &\underbrace{\mathbb{E}_{q(u)}[\log p(y \mid u)] - "
@@ -118,9 +119,10 @@ LESSON = lesson.Lesson(
         ),
         lesson.Try(
             "Let the nearly straight data train to step 3,000, and watch the band of layer 1.",
-            "At step 500 the first layer still costs several nats. Then it finds that its bending "
-            "is not worth the price: its KL falls below 1 nat, its meter says that it is off: it "
-            "passes its input on. The deep model's bound comes within 2 nats of the single "
+            "At step 500 the first layer still costs several nats, although it bends nothing: "
+            "inner layers start certain, with a q(U) much narrower than the prior, and certainty "
+            "costs KL. Then q(U) relaxes to the prior: its KL falls below 1 nat, and its meter "
+            "says that it is off. The deep model's bound comes within 2 nats of the single "
             "layer's.",
         ),
         lesson.Words(
@@ -129,7 +131,9 @@ LESSON = lesson.Lesson(
             "q(U) equals its prior pays nothing; and once its kernel's variance has shrunk, it "
             "does nothing but pass its input on. If bending does not raise the fit by more than it "
             "costs, the bound is highest with the layer off. This is why depth is safe here: a "
-            "model that is deeper than the data need becomes a shallower one by itself."
+            "model that is deeper than the data need becomes a shallower one by itself. (The paper "
+            "says “turned off” of something else: layers that a poor, mean-field bound switches "
+            "off although the data need them.)"
         ),
         lesson.Try(
             "Switch the data to **Step** and wait for step 5,000.",

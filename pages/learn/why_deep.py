@@ -157,6 +157,7 @@ LESSON = lesson.Lesson(
             r" \\ &\prod_{l=1}^L p(F^l \mid U^l; F^{l-1}, Z^{l-1})\, p(U^l; Z^{l-1}) \end{split}",
             "The whole model, with $F^0 = X$: each layer is a GP whose inputs are the outputs of "
             "the one below, and each has its own inducing points.",
+            "11",
         ),
         lesson.Words(
             "(The model also allows a trace of noise between the layers, $\\sigma_l^2$, as part of "

@@ -138,7 +138,7 @@ def _diagnostics(fitted: Fitted, card: comparison.ScoreCard) -> None:
             stage.figure(calibration_figure(card, ink), alt, "your_calibration")
             st.caption("U-shaped: overconfident; hump-shaped: underconfident.")
         with middle:
-            st.markdown("**Predicted against observed.** On the line, the mean was right.")
+            st.markdown("**Predicted against observed**, with 90 % bars.")
             alt = f"{model}: predicted {visible(y)} over observed, held-out rows with 90 % bars."
             stage.figure(agreement_figure(card, y, ink), alt, "your_agreement")
         with right:
