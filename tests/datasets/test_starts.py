@@ -138,7 +138,7 @@ def there_and_back(tmp_path, *views) -> tuple:
 
 def test_what_changes_its_shape_comes_back_as_it_was(tmp_path):
     bins = [
-        Reliability(*np.linspace(0.1, 0.9, 4 * k).reshape(4, k), np.arange(k) + 300) for k in (1, 3)
+        Reliability(*np.linspace(0.1, 0.9, 5 * k).reshape(5, k), np.arange(k) + 300) for k in (1, 3)
     ]
     relevance = [Relevance(names, np.ones(2), np.ones(2), 9) for names in (("a", "b"), ("ü", "a"))]
     views = [

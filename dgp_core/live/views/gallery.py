@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any
 
-MOST_VIEWS = 16
+MOST_VIEWS = 8
 """Kept a run: watchers look at the newest moment, and at a few that a slider names."""
 
 

@@ -13,7 +13,7 @@ from dgp_core.live.run import Run, Snapshot
 from pages.ui.stage.viewers import Scene
 from pages.ui.stage.wire import encode
 
-MOST_PAINTED = 24
+MOST_PAINTED = 8
 """Painted moments kept for each run."""
 
 
