@@ -129,25 +129,25 @@ class LargeFile:
             path, group = self.groups[part]
             try:
                 with parquet.ParquetFile(path) as file:
-                    found = file.read_row_group(group, columns=list(names), use_threads=False)
+                    block = file.read_row_group(group, columns=list(names), use_threads=False)
             except (pa.ArrowException, OSError):
                 raise TableError(f"{visible(path.name)} is damaged: write it again.") from None
-            cells = {name: from_arrow(found.column(name))[0] for name in names}
-            rows = found.num_rows
+            cells = {name: from_arrow(block.column(name))[0] for name in names}
+            rows = block.num_rows
         return Table(self.name, (), cells, rows, rows, Reading("parquet"), ())
 
     def head(self) -> Table:
         """The first rows, with a decision for each column, as for a small file."""
         if self.array is not None:
             first = {n: pa.array(self.array[:HEAD_ROWS, i]) for i, n in enumerate(self.columns)}
-            found = pa.table(first)
+            table = pa.table(first)
         else:
             path, group = self.groups[0]
             with parquet.ParquetFile(path) as file:
                 batch = next(file.iter_batches(HEAD_ROWS, [group], list(self.columns)))
-                found = pa.Table.from_batches([batch])
+                table = pa.Table.from_batches([batch])
         content = pa.BufferOutputStream()
-        parquet.write_table(found, content)
+        parquet.write_table(table, content)
         return read_table(content.getvalue().to_pybytes(), self.name, None)
 
 
@@ -182,7 +182,7 @@ def recipe_for(
     if task is None:
         task = propose_task(head, targets[0]).value if len(targets) == 1 else "regression"
     assert task is not None
-    sources, said = [], []
+    sources, messages = [], []
     for name, column in kinds.items():
         cells = head.cells[name]
         numeric = isinstance(cells, np.ndarray) and cells.dtype.kind == "f"
@@ -196,9 +196,9 @@ def recipe_for(
         elif numeric and (column.kind != "dropped" or (constant and not chosen)):
             sources.append(ColumnRecipe(name, "number"))
         elif column.kind == "dropped":
-            said.append(f"“{visible(name)}” is dropped: {column.reason}")
+            messages.append(f"“{visible(name)}” is dropped: {column.reason}")
         else:
-            said.append(
+            messages.append(
                 f"“{visible(name)}” is dropped: a {column.kind} is learnt from only where the "
                 "whole file fits in memory."
             )
@@ -219,7 +219,7 @@ def recipe_for(
                     "with classes, or another target."
                 )
         goals = tuple(ColumnRecipe(name, "number") for name in targets)
-    return Recipe(tuple(sources), goals, task, (transform,) * len(goals), "drop"), said
+    return Recipe(tuple(sources), goals, task, (transform,) * len(goals), "drop"), messages
 
 
 def _classes(file: LargeFile, target: str, task: Task) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ class Limits:
     bytes: int = 300_000_000
     rows: int = 2_000_000
     columns: int = 1_000
-    cells: int = 5_000_000
+    cells: int = 1_000_000
     """Cells of a spreadsheet, which takes longer to read than text."""
 
 

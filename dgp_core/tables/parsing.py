@@ -284,8 +284,8 @@ def parse_dates(texts: pa.Array, weights: np.ndarray, day_first: bool | None = N
     for pattern in _DATES:
         groups = pc.extract_regex(texts.take(pa.array(rest)), pattern)
         fits = groups.is_valid().to_numpy(zero_copy_only=False)
-        found, rest = rest[fits], rest[~fits]
-        if not found.size:
+        matched, rest = rest[fits], rest[~fits]
+        if not matched.size:
             continue
         groups = groups.drop_null()
         y = _field(groups, "y", 0)
@@ -303,7 +303,7 @@ def parse_dates(texts: pa.Array, weights: np.ndarray, day_first: bool | None = N
         elif "(?P<a>" in pattern:
             a, c = _field(groups, "a", 0), _field(groups, "c", 0)
             by_day, by_month = _civil(y, c, a), _civil(y, a, c)
-            w = weights[found]
+            w = weights[matched]
             fit_day, fit_month = w[~np.isnat(by_day)].sum(), w[~np.isnat(by_month)].sum()
             doubtful = fit_day == fit_month and bool((by_day != by_month).any())
             used = day_first
@@ -318,7 +318,7 @@ def parse_dates(texts: pa.Array, weights: np.ndarray, day_first: bool | None = N
             day = by_day if used else by_month
         else:
             day = _civil(y, _field(groups, "m", 1), _field(groups, "d", 1))
-        result[found] = day.astype("M8[us]") + _clock(groups)
+        result[matched] = day.astype("M8[us]") + _clock(groups)
     return Dates(result, used, doubtful and day_first is None)
 
 

@@ -16,6 +16,7 @@ from dgp_core.tables.parsing import (
     as_codes,
     as_dates,
     as_numbers,
+    as_words,
     known_words,
 )
 from dgp_core.tables.plain import counted, visible
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 Missing = Literal["drop", "fill"]
 Transform = Literal["none", "log"]
 CLASS_LIMIT = 100
+LEVEL_LIMIT = 20
+"""Of a category with more levels than this, the most frequent are inputs and the rest is one."""
 ONE_ROW = "This file has one row, and learning takes at least two: bring more rows."
+OTHER = "other"
 UNITS = {"days": 86_400e6, "hours": 3_600e6, "seconds": 1e6}
 """Microseconds in each unit that a date may be counted in."""
 
@@ -56,12 +60,17 @@ class ColumnRecipe:
     """What stands for a missing number where missing cells are filled."""
     indicator: bool = False
     """Whether a further column says where the cell was missing."""
+    other: bool = False
+    """Whether the last level stands for every word that is no other level."""
 
     @classmethod
     def fit(cls, name: str, kind: str, cells: Cells, day_first: bool | None, comma: bool):
         """The recipe that a column's own cells ask for."""
         if kind == "category":
-            return cls(name, "category", levels=tuple(known_words(cells)))
+            levels = known_words(cells)
+            if len(levels) > LEVEL_LIMIT:
+                return cls(name, "category", most_frequent(levels), other=True)
+            return cls(name, "category", levels=tuple(levels))
         origin, unit, moments = "", "", None
         if kind == "date":
             moments = as_dates(cells, day_first)
@@ -83,6 +92,9 @@ class ColumnRecipe:
         unknown: dict[str, int] = {}
         if self.kind == "category":
             x, unknown = as_codes(cells, self.levels)
+            if self.other:
+                x[np.isnan(x) & as_words(cells).is_valid().to_numpy(False)] = len(self.levels) - 1
+                return x
             knows = some(self.levels, 20)
         elif self.kind == "boolean":
             x, unknown = as_booleans(cells)
@@ -289,25 +301,38 @@ class Prepared:
     """Which rows of the file are in the set, to take a column that the split goes by."""
     report: tuple[str, ...]
     """Rows and columns in and out, and why."""
+    words: dict[str, Cells]
+    """The words of the rows in the set, for each category of which only some levels are inputs."""
 
     def refit(self, train: np.ndarray) -> "Prepared":
-        """The same rows, missing cells filled with the medians of the training rows alone.
+        """The same rows, with medians and most frequent levels of the training rows alone.
 
         (A level that no training row has is a constant input there, which the Scaler drops.)
         """
-        if self.recipe.missing != "fill":
+        fill = self.recipe.missing == "fill"
+        if not fill and not self.words:
             return self
-        X, sources = self.dataset.X.copy(), []
-        for column, block in zip(self.recipe.inputs_from, self.recipe.blocks(X), strict=True):
-            if column.kind != "category":
-                absent = block[:, -1] == 1 if column.indicator else np.zeros(len(X), bool)
+        blocks, sources = [], []
+        for column, block in zip(
+            self.recipe.inputs_from, self.recipe.blocks(self.dataset.X), strict=True
+        ):
+            if column.other:
+                cells = self.words[column.column]
+                levels = most_frequent(known_words(cells.take(train)))  # type: ignore[arg-type]
+                column = replace(column, levels=levels)
+                block = column.inputs(column.codes(cells, False), fill)
+            elif column.kind != "category" and fill:
+                block = block.copy()
+                absent = block[:, -1] == 1 if column.indicator else np.zeros(len(block), bool)
                 known = block[train, 0][~absent[train]]
                 median = float(np.median(known)) if known.size else 0.0
                 block[absent, 0] = median
                 column = replace(column, median=median)
             sources.append(column)
+            blocks.append(block)
         recipe = replace(self.recipe, inputs_from=tuple(sources))
-        return replace(self, dataset=replace(self.dataset, X=X), recipe=recipe)
+        dataset = replace(self.dataset, X=np.hstack(blocks), input_names=recipe.input_names)
+        return replace(self, dataset=dataset, recipe=recipe)
 
 
 def prepare(
@@ -396,7 +421,15 @@ def prepare(
         story,
         recipe.classes,
     )
-    return Prepared(dataset, recipe, keep, tuple(report))
+    words = {s.column: table.cells[s.column].take(keep) for s in sources if s.other}
+    return Prepared(dataset, recipe, keep, tuple(report), words)
+
+
+def most_frequent(levels: dict[str, int]) -> tuple[str, ...]:
+    """The most frequent levels, in their own order, and one for all others."""
+    ranked = sorted((word for word in levels if word != OTHER), key=lambda word: -levels[word])
+    chosen = set(ranked[: LEVEL_LIMIT - 1])
+    return (*(word for word in levels if word in chosen), OTHER)
 
 
 def _target(table: "Table", name: str, task: Task) -> ColumnRecipe:

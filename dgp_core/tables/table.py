@@ -33,6 +33,7 @@ from dgp_core.tables.plain import counted, export_csv, plain, visible
 from dgp_core.tables.reading import Options, Raw, Reading, read_columns
 from dgp_core.tables.recipe import (
     CLASS_LIMIT,
+    LEVEL_LIMIT,
     ONE_ROW,
     Missing,
     Prepared,
@@ -53,8 +54,8 @@ __all__ = [
 ]  # fmt: skip
 
 Kind = Literal["number", "date", "category", "boolean", "dropped"]
-LEVEL_LIMIT = 20
-"""A category with more levels than this is not turned into inputs."""
+MOST_LEVELS = 1_000
+"""A column with more different words than this is no category."""
 MOSTLY = 0.9
 """A column is numbers (or dates) with slips if at least this share of its cells is."""
 
@@ -136,11 +137,13 @@ class Table:
         absent, reason = before.missing, "You chose it."
         if kind == "category":
             levels = known_words(cells)
-            if not 2 <= len(levels) <= LEVEL_LIMIT:
+            if not 2 <= len(levels) <= MOST_LEVELS:
                 raise TableError(
-                    f"“{title}” has {len(levels):,} levels; a category has 2 to {LEVEL_LIMIT}. "
-                    "Join some in the file, or drop the column."
+                    f"“{title}” has {counted(len(levels), 'level')}; a category has 2 to "
+                    f"{MOST_LEVELS:,}. Join some in the file, or drop the column."
                 )
+            if len(levels) > LEVEL_LIMIT:
+                reason += f" {_frequent(len(levels))}"
             absent = self.rows - sum(levels.values())
         elif kind == "boolean":
             x, unknown = as_booleans(cells)
@@ -384,8 +387,17 @@ def _decide_words(
     if k > 0.9 * n:
         reason = f"It looks like an identifier or free text: {k:,} of {n:,} cells differ."
         return Column(name, "dropped", reason + mixed, empty)
-    reason = f"{k:,} different words are more than the {LEVEL_LIMIT} that can become inputs."
+    if k <= MOST_LEVELS and n >= 2 * k:
+        return Column(name, "category", _frequent(k) + mixed, empty)
+    reason = f"{k:,} different words are too many for a category."
     return Column(name, "dropped", reason + mixed, empty)
+
+
+def _frequent(k: int) -> str:
+    return (
+        f"{k:,} different words: the {LEVEL_LIMIT - 1} most frequent are inputs, and all others "
+        "count as “other”."
+    )
 
 
 def _decide_dates(name: str, cells: pa.DictionaryArray, counts: np.ndarray) -> Column | None:
@@ -427,7 +439,11 @@ class Proposal:
 
 def propose_target(table: Table) -> Proposal:
     """The column that is most likely to be predicted."""
-    kept = [c for c in table.columns if c.kind in ("number", "boolean", "category")]
+    kept = [
+        c
+        for c in table.columns
+        if c.kind in ("number", "boolean") or (c.kind == "category" and _has_classes(table, c))
+    ]
     if table.rows < 2:
         raise TableError(ONE_ROW)
     if not kept:
@@ -445,18 +461,16 @@ def propose_target(table: Table) -> Proposal:
 
 
 def possible_targets(table: Table) -> list[str]:
-    """The columns that can be predicted: those that are kept, and words that are too many levels
-    for an input, but not for classes."""
+    """The columns that can be predicted: those that are kept, unless they have too many levels."""
+    return [
+        c.name
+        for c in table.columns
+        if c.kind != "dropped" and (c.kind != "category" or _has_classes(table, c))
+    ]
 
-    def has_classes(column: Column) -> bool:
-        cells = table.cells[column.name]
-        if not isinstance(cells, pa.DictionaryArray):
-            return False
-        counts = weights(cells)
-        levels = int((counts > 0).sum())
-        return LEVEL_LIMIT < levels <= CLASS_LIMIT and counts.sum() >= 2 * levels
 
-    return [c.name for c in table.columns if c.kind != "dropped" or has_classes(c)]
+def _has_classes(table: Table, column: Column) -> bool:
+    return len(known_words(table.cells[column.name])) <= CLASS_LIMIT
 
 
 def propose_task(table: Table, target: str) -> Proposal:

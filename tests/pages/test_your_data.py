@@ -202,7 +202,7 @@ def test_more_words_than_an_input_takes_can_be_the_target():
     letters = [chr(65 + i % 26) for i in range(78)]
     lines = "".join(f"{c},{ord(c) * 0.1 + i % 3:.2f},{i * 7 % 5}\n" for i, c in enumerate(letters))
     page = with_file(f"letter,a,b\n{lines}".encode())
-    assert page.dataframe[0].value["Type"].tolist()[0] == "Left out"
+    assert page.dataframe[0].value["Type"].tolist()[0] == "Category"
     page.selectbox(key="your_target").set_value("letter").run()
     assert sound(page).selectbox(key="your_task").value == "multiclass"
     assert len(page.session_state["your_data"].prepared.dataset.classes) == 26

@@ -172,3 +172,46 @@ def test_a_level_of_held_out_rows_alone_is_no_input_of_the_model():
     train = made.dataset.take(np.arange(30))
     names = np.array(made.dataset.input_names)
     assert names[~Scaler.fit(train).kept].tolist() == ["k = c"]
+
+
+def zones(rng, n=300) -> list[tuple]:
+    """A hundred zones, the lower numbers more often."""
+    return [(f"z{int(v)}", f"{rng.normal():.2f}") for v in 100 * rng.random(n) ** 2]
+
+
+def test_of_many_levels_the_most_frequent_of_the_training_rows_are_inputs(rng):
+    rows = zones(rng)
+    table = read_table(written("zone,y", rows))
+    made = table.to_dataset("y", "regression")
+    train, held = split_places(300, 0.6, 1)
+    for prepared, places in ((made, np.arange(300)), (made.refit(train), train)):
+        counts = {z: [rows[i][0] for i in places].count(z) for z, _ in rows}
+        (column,) = prepared.recipe.inputs_from
+        *chosen, other = column.levels
+        assert len(chosen) == 19 and other == "other" and column.other
+        left = max(count for zone, count in counts.items() if zone not in chosen)
+        assert min(counts[zone] for zone in chosen) >= left
+        one_hot = [[z == level for level in chosen] + [z not in chosen] for z, _ in rows]
+        np.testing.assert_array_equal(prepared.dataset.X, one_hot)
+        np.testing.assert_array_equal(prepared.recipe.inputs(table), one_hot)
+        assert prepared.dataset.input_names == prepared.recipe.input_names
+    # What is held out says nothing.
+    for i in held:
+        rows[i] = ("z99", rows[i][1])
+    changed = read_table(written("zone,y", rows)).decide("zone", "category")
+    assert changed.to_dataset("y", "regression").refit(train).recipe == made.refit(train).recipe
+
+
+def test_a_word_never_seen_counts_as_other_and_a_missing_one_does_not(rng):
+    table = read_table(written("zone,y", [*zones(rng), ("", 1), ("other", 2)]))
+    for missing in ("drop", "fill"):
+        recipe = table.to_dataset("y", "regression", missing).recipe
+        assert type(recipe).from_json(recipe.to_json()) == recipe
+        X = recipe.inputs(read_table(b"zone,a\nnowhere,1\nother,2\n"))
+        assert (X == X[0]).all() and X[0, recipe.input_names.index("zone = other")] == 1
+        hole = read_table(b"zone,a\nz0,1\n,2\n")
+        if missing == "drop":
+            with pytest.raises(TableError, match="“zone” has no usable value in 1 row"):
+                recipe.inputs(hole)
+        else:
+            assert recipe.inputs(hole)[1].tolist() == [0] * 20 + [1]

@@ -91,11 +91,15 @@ def test_a_decision_that_cannot_be_is_refused(cars, name, kind, words):
         cars.decide(name, kind)
 
 
-def test_a_category_has_at_most_twenty_levels():
-    rows = b"".join(b"w%d,%d\n" % (i % 21, i % 5) for i in range(63))
+def test_a_category_has_at_most_a_thousand_levels_and_twenty_inputs():
+    rows = b"".join(b"w%d,%d\n" % (i % 1001, i % 5) for i in range(3003))
     table = read_table(b"a,b\n" + rows)
-    with pytest.raises(TableError, match="21 levels"):
+    assert table["a"].kind == "dropped" and "too many" in table["a"].reason
+    with pytest.raises(TableError, match="1,001 levels"):
         table.decide("a", "category")
+    more = read_table(b"a,b\n" + b"".join(b"w%d,%d\n" % (i % 21, i % 5) for i in range(63)))
+    names = more.to_dataset("b", "regression").recipe.input_names
+    assert len(names) == 20 and names[-1] == "a = other"
     fewer = read_table(b"a,b\n" + b"".join(b"w%d,%d\n" % (i % 20, i % 5) for i in range(60)))
     assert len(fewer.to_dataset("b", "regression").recipe.input_names) == 20
 
@@ -683,8 +687,11 @@ def test_there_is_room_for_every_row_however_lines_end(end):
         np.testing.assert_array_equal(table.cells["y"], np.arange(40) / 8)
 
 
-def test_words_that_are_too_many_for_an_input_can_be_a_target():
+def test_words_that_are_too_many_for_classes_are_no_target():
     lines = "".join(f"{chr(65 + i % 26)},name {i},{i},{i % 5}\n" for i in range(78))
     table = read_table(f"letter,who,a,b\n{lines}".encode())
-    assert [c.kind for c in table.columns] == ["dropped", "dropped", "number", "number"]
+    assert [c.kind for c in table.columns] == ["category", "dropped", "number", "number"]
     assert possible_targets(table) == ["letter", "a", "b"]
+    many = "".join(f"w{i % 101},{i},{i % 5}\n" for i in range(303))
+    table = read_table(f"zone,a,b\n{many}".encode())
+    assert table["zone"].kind == "category" and possible_targets(table) == ["a", "b"]

@@ -230,8 +230,8 @@ CORPUS = {
                               {"a": ["1", "2", "3+"] * 2, "b": [2, 4, 4, 5, 6, 7]}, "cn",
                               ("mixed",)),
     "too many words": Good(b"a,b\n" + b"".join(b"w%d,%d\n" % (i % 25, i) for i in range(100)),
-                           {"a": [f"w{i % 25}" for i in range(100)], "b": list(range(100))}, "xn",
-                           ("25 different words",)),
+                           {"a": [f"w{i % 25}" for i in range(100)], "b": list(range(100))}, "cn",
+                           ("25 different words: the 19 most frequent",)),
     # Dates.
     "iso dates": Good(b"t,b\n2024-01-31,2\n2024-02-29,4\n", {"t": ["2024-01-31", "2024-02-29"],
                                                              "b": [2, 4]}, "dn"),
