@@ -12,7 +12,7 @@ from dgp_core import archive
 from dgp_core.live.run import Run
 from dgp_core.script import Named, script
 from pages.ui import session
-from pages.ui.choices import HIDEABLE, SPLIT, VERSION, Choices, Manner, read_query
+from pages.ui.choices import HIDEABLE, SPLIT, VERSION, Choices, DisplayOptions, read_query
 
 MOST_MODEL_MB = 64
 SAFE = ",~"
@@ -109,7 +109,7 @@ def class_link(address: str) -> None:
         hide = st.multiselect(
             "Leave out", HIDEABLE, format_func=lambda name: HIDE_WORDS[name], key="class_hide"
         )
-        query = Manner(lock, tuple(hide), projector).query()
+        query = DisplayOptions(lock, tuple(hide), projector).query()
         st.code(
             "&".join([address, urlencode(query, safe=SAFE)] if query else [address]),
             language=None,
