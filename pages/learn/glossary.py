@@ -155,8 +155,8 @@ TERMS = (
     ),
     Term(
         "departure",
-        "Departure (how on a layer is)",
-        "How far a layer's output is from its mean function: 0 % hands on what enters, 100 % makes "
+        "Departure (how much a layer changes its input)",
+        "How far a layer's output is from its mean function: 0 % passes its input on, 100 % makes "
         "something new of it.",
         (5, 8),
     ),

@@ -144,7 +144,7 @@ def panel(run: Run, mine: bool) -> None:
             st.html(f'<img alt="{words}" width="180" src="data:image/svg+xml;base64,{picture}">')
             st.caption("The first link, for a camera")
         st.divider()
-        st.markdown("**Take it home.** Pictures and their numbers have a ⤓ of their own.")
+        st.markdown("**Download.** Each picture and its numbers have a ⤓ of their own.")
         st.download_button(
             "The model (.npz)",
             data=lambda: model_file(run),
