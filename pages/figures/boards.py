@@ -337,7 +337,7 @@ def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
     apart = (
         "The two distributions are the same"
         if run.model.layers == 1
-        else f"Their total variation distance is {seen.total_variation:.0%}"
+        else f"Total variation between deep and single layer: {seen.total_variation:.0%}"
     )
     return _kept(
         {

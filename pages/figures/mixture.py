@@ -81,7 +81,7 @@ def cdf_figure(view: MixtureView, ink: Ink, height: int = 280) -> dict:
     layout = base_layout(ink, height)
     y = plain(view.y_name)
     layout["xaxis"] = labelled_axis(ink, _value_title(view, y), range=_stretch(view))
-    layout["yaxis"] = labelled_axis(ink, "probability of less or equal", range=[-0.02, 1.02])
+    layout["yaxis"] = labelled_axis(ink, "cumulative probability", range=[-0.02, 1.02])
     traces = _pair(view, "cdf", y)
     if view.deep.summary_cdf is not None:
         traces.append(
@@ -224,7 +224,7 @@ def pit_figure(check: Calibration, ink: Ink, height: int = 260) -> dict:
     layout = base_layout(ink, height) | {"barmode": "group", "bargap": 0.12}
     middle = 0.5 * (check.edges[:-1] + check.edges[1:])
     pit = check.kind == "pit"
-    title = "predicted probability of less than what came" if pit else "probability that was given"
+    title = "quantile of the observed value (PIT)" if pit else "probability given to a class"
     layout["xaxis"] = labelled_axis(ink, title, range=[0, 1])
     layout["yaxis"] = labelled_axis(ink, f"held-out rows (of {check.n_rows:,})" if pit else "times")
     traces = []
@@ -265,14 +265,13 @@ def pit_figure(check: Calibration, ink: Ink, height: int = 260) -> dict:
 
 
 def coverage_figure(check: Calibration, ink: Ink, height: int = 260) -> dict:
-    """How often y fell inside an interval against how often it should; for classes, how often a
-    class came against the probability that it was given."""
+    """Observed against nominal coverage; for classes, observed frequency against probability."""
     layout = base_layout(ink, height)
     pit = check.kind == "pit"
     side_words = (
-        ("central interval should hold", "it did hold")
+        ("nominal coverage of a central interval", "observed coverage")
         if pit
-        else ("probability that a class was given", "it came that often")
+        else ("probability given to a class", "observed frequency")
     )
     layout["xaxis"] = labelled_axis(ink, side_words[0], range=[0, 1.02], tickformat=".0%")
     layout["yaxis"] = labelled_axis(ink, side_words[1], range=[-0.02, 1.04], tickformat=".0%")
@@ -280,17 +279,17 @@ def coverage_figure(check: Calibration, ink: Ink, height: int = 260) -> dict:
     traces = [
         {
             **line(typed(ends), typed(ends)),
-            "name": "as promised",
+            "name": "calibrated",
             "line": {"color": ink.data, "width": 1.5, "dash": "dot"},
             "hoverinfo": "skip",
         }
     ]
     for (name, colour, dash), side in zip(MODELS, (check.deep, check.rival), strict=True):
-        traces.append(_promise(name, colour, dash, side))
+        traces.append(_coverage(name, colour, dash, side))
     return {"data": traces, "layout": layout}
 
 
-def _promise(name: str, colour: str, dash: str, side: Honesty) -> dict:
+def _coverage(name: str, colour: str, dash: str, side: Honesty) -> dict:
     there = np.isfinite(side.observed)
     return {
         **line(typed(side.predicted[there]), typed(side.observed[there])),
@@ -298,7 +297,7 @@ def _promise(name: str, colour: str, dash: str, side: Honesty) -> dict:
         "name": name,
         "line": {"color": colour, "width": 2, "dash": dash},
         "marker": {"symbol": "circle" if name == "deep" else "diamond", "size": 7},
-        "hovertemplate": name + ": %{y:.0%} where %{x:.0%} was promised<extra></extra>",
+        "hovertemplate": name + ": %{y:.0%} where %{x:.0%} is nominal<extra></extra>",
     }
 
 

@@ -116,20 +116,20 @@ def agreement_figure(
 def calibration_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
     """Whether both models are calibrated.
 
-    Left, where the observations lie in their predictions (level if calibrated); right, how
-    often central intervals hold them. Of classes, how often what was predicted happened.
+    Left, a PIT histogram (level if calibrated); right, coverage of central intervals. Of classes, a
+    reliability diagram.
     """
     panels = [view.deep] + ([view.rival] if len(view.layers) > 1 else [])
     if view.deep.reliability is not None:
         return _reliability(view, [p.reliability for p in panels], ink, height)
     layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(ink, "place in the prediction (PIT)", domain=[0.0, 0.44])
+    layout["xaxis"] = labelled_axis(ink, "quantile of the observed value (PIT)", domain=[0.0, 0.44])
     layout["yaxis"] = labelled_axis(ink, "density of training rows", rangemode="tozero")
     layout["xaxis2"] = labelled_axis(
-        ink, "share promised", domain=[0.56, 1.0], anchor="y2", range=[0, 1.02], tickformat=".0%"
+        ink, "nominal coverage", domain=[0.56, 1.0], anchor="y2", range=[0, 1.02], tickformat=".0%"
     )
     layout["yaxis2"] = labelled_axis(
-        ink, "share held", anchor="x2", range=[0, 1.05], tickformat=".0%"
+        ink, "observed coverage", anchor="x2", range=[0, 1.05], tickformat=".0%"
     )
     edges = np.linspace(0, 1, PIT_BINS + 1)
     dotted = {"color": ink.text, "width": 1, "dash": "dot"}
@@ -146,7 +146,7 @@ def calibration_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
             **line(unit, unit),
             "xaxis": "x2",
             "yaxis": "y2",
-            "name": "held = promised",
+            "name": "observed = nominal",
             "line": dotted,
             "showlegend": False,
             "hoverinfo": "skip",
@@ -352,11 +352,11 @@ def _confusion(view: ViewMany, panel: TablePanel, deep: bool, ink: Ink, height: 
 def _reliability(view: ViewMany, seen: list[Reliability | None], ink: Ink, height: int) -> dict:
     """How often what was predicted happened, in bins of the probability, with Wilson's 95 %."""
     two = len(view.classes) == 2
-    what = plain(view.classes[1]) if two else "the likeliest class"
+    what = plain(view.classes[1]) if two else "the most probable class"
     layout = base_layout(ink, height)
     ends = {"range": [-0.03, 1.03], "tickformat": ".0%"}
     layout["xaxis"] = labelled_axis(ink, f"predicted probability of {what}", **ends)
-    layout["yaxis"] = labelled_axis(ink, "how often it was so (95 %)", **ends)
+    layout["yaxis"] = labelled_axis(ink, "observed frequency (95 %)", **ends)
     unit = typed(np.array([0.0, 1.0]))
     traces: list[dict] = [
         {

@@ -155,8 +155,8 @@ TERMS = (
     ),
     Term(
         "departure",
-        "Departure (how on a layer is)",
-        "How far a layer's output is from its mean function: 0 % hands on what enters, 100 % makes "
+        "Departure (how much a layer changes its input)",
+        "How far a layer's output is from its mean function: 0 % passes its input on, 100 % makes "
         "something new of it.",
         (5, 8),
     ),
@@ -594,20 +594,20 @@ session.arrive_at_lesson()
 with in_words("The glossary could not be shown. Reload the page."):
     st.title("Glossary", anchor=False)
     st.markdown("Every term and symbol of the lessons and the app, and where it appears.")
-    wish = st.text_input(
+    query = st.text_input(
         "Find a term", key="glossary_wish", placeholder="for instance: inducing", max_chars=60
     )
-    found = [t for t in TERMS if wish.strip().lower() in f"{t.name} {t.says}".lower()]
-    if not wish:
+    matches = [t for t in TERMS if query.strip().lower() in f"{t.name} {t.says}".lower()]
+    if not query:
         st.subheader("Letters and symbols", anchor="letters")
         st.markdown(
             "| | |\n|:--|:--|\n" + "\n".join(f"| ${letter}$ | {says} |" for letter, says in LETTERS)
         )
-    elif not found:
+    elif not matches:
         st.info("No term has that in it. Try a shorter word.")
-    for term in found:
+    for term in matches:
         show_term(term)
-    if not wish:
+    if not query:
         st.subheader("The paper", anchor="the-paper")
         st.markdown(
             f"{CITATION}. [arXiv:1705.08933](https://arxiv.org/abs/1705.08933). Equations "

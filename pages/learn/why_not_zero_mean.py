@@ -214,7 +214,7 @@ LESSON = lesson.Lesson(
                     "That is the layer of zero mean. This one has its input to fall back on.",
                 ),
                 (
-                    "It hands its input on, unchanged.",
+                    "It passes its input on, unchanged.",
                     True,
                     "So a deep model with idle layers is a shallower model. Depth can then do no "
                     "harm by itself, and lesson 5 shows layers that choose to idle.",

@@ -1,7 +1,6 @@
 """What a person chose in the playground: the controls' values, and the share link that holds them.
 
-A link is met with goodwill: a value that is not offered becomes the nearest one that is, and a
-sentence says so.
+A value of a link that is not offered becomes the nearest one that is, and a sentence says so.
 """
 
 import difflib
@@ -21,7 +20,7 @@ from dgp_core.training.train import TrainSpec
 VERSION = "1"
 STEPS = 100_000
 SPLIT = 0.9, 0
-"""Of real data: the share that is learnt from, and the split's number."""
+"""Of real data: the share of training rows, and the split's number."""
 
 PATIENCE, TOLERANCE = 20_000, 1e-4
 """A run is over once its bounds gain less than so many nats per row in so many steps."""
@@ -130,7 +129,7 @@ class Choices:
 
     @property
     def shape(self) -> tuple:
-        """What cannot change under way: another value is another run."""
+        """Settings that cannot change during a run: another value starts another one."""
         return (self.data, self.model, self.minibatch, self.samples, self.natural > 0, self.points)
 
     @cached_property
@@ -224,8 +223,8 @@ HIDEABLE = ("controls", "bar", "rival", "bound", "layers", "mixture", "history",
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a teacher's link wants the page to be: locked, with parts left out, or in large type."""
+class DisplayOptions:
+    """Display options of a teacher's link: locked, with parts left out, or in large type."""
 
     lock: bool = False
     """Controls are shown but cannot be moved."""
@@ -233,26 +232,26 @@ class Manner:
     projector: bool = False
 
     def query(self) -> dict[str, str]:
-        said = {
+        words = {
             "lock": "1" if self.lock else "",
             "hide": ",".join(self.hide),
             "view": "projector" if self.projector else "",
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in words.items() if value}
 
 
-def read_manner(query: Mapping[str, str]) -> Manner:
-    """What a link says of the page itself; words that it does not know are left out."""
+def read_display_options(query: Mapping[str, str]) -> DisplayOptions:
+    """The display options of a link; unknown words are ignored."""
     hidden = query.get("hide", "").split(",")
-    return Manner(
+    return DisplayOptions(
         lock=query.get("lock") == "1",
         hide=tuple(name for name in HIDEABLE if name in hidden),
         projector=query.get("view") == "projector",
     )
 
 
-def manner_sentences(query: Mapping[str, str]) -> list[str]:
-    """A sentence for what a link says of the page and this app does not know."""
+def display_sentences(query: Mapping[str, str]) -> list[str]:
+    """A sentence for each display option that this app does not know."""
     hidden = [name for name in query.get("hide", "").split(",") if name]
     unknown = [name for name in hidden if name not in HIDEABLE]
     sentences = []
@@ -270,13 +269,13 @@ def manner_sentences(query: Mapping[str, str]) -> list[str]:
     return sentences
 
 
-def not_offered(name: str, said: str, value: Any) -> list[str]:
+def not_offered(name: str, text: str, value: Any) -> list[str]:
     """A sentence where a link's value could not be taken as it is."""
-    if _same(said, value):
+    if _same(text, value):
         return []
     instead = f"{value} is taken instead" if value not in ("", 0) else "it is left out"
     return [
-        f"The link asks for the {IN_WORDS.get(name, name)} {said[:30]!r}, which is not offered "
+        f"The link asks for the {IN_WORDS.get(name, name)} {text[:30]!r}, which is not offered "
         f"here: {instead}."
     ]
 
@@ -294,10 +293,10 @@ def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     for field in fields(Choices):
         if field.name not in query:
             continue
-        said = query[field.name]
-        value = READERS.get(field.name, _read_offered)(said, field.name, field.default)
+        text = query[field.name]
+        value = READERS.get(field.name, _read_offered)(text, field.name, field.default)
         taken[field.name] = value
-        sentences += not_offered(field.name, said, value)
+        sentences += not_offered(field.name, text, value)
     choices = Choices(**taken)
     D = catalogue.entry(choices.data).D
     if len(choices.place) > D:
@@ -315,25 +314,25 @@ def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     return choices, sentences
 
 
-def _read_offered(said: str, name: str, default):
-    return nearest(said, OFFERED[name], default)
+def _read_offered(text: str, name: str, default):
+    return nearest(text, OFFERED[name], default)
 
 
-def _read_kernels(said: str, name: str, default: str) -> str:
-    return ",".join(nearest(part, KERNELS, default) for part in said.split(",")[:5])
+def _read_kernels(text: str, name: str, default: str) -> str:
+    return ",".join(nearest(part, KERNELS, default) for part in text.split(",")[:5])
 
 
-def _read_star(said: str, name: str, default: str) -> str:
+def _read_star(text: str, name: str, default: str) -> str:
     try:
-        numbers = [float(part) for part in said.split(",")[:1000]] if said else []
+        numbers = [float(part) for part in text.split(",")[:1000]] if text else []
     except ValueError:
         return default
-    return said if all(abs(number) < 1e12 for number in numbers) else default
+    return text if all(abs(number) < 1e12 for number in numbers) else default
 
 
-def _read_points(said: str, name: str, default: str) -> str:
+def _read_points(text: str, name: str, default: str) -> str:
     try:
-        return said if 2 <= len(read_points(said)) <= MOST_POINTS else default
+        return text if 2 <= len(read_points(text)) <= MOST_POINTS else default
     except ValueError:
         return default
 
@@ -361,13 +360,13 @@ def write_points(points: Sequence[tuple[float, float]]) -> str:
     return "~".join(f"{x:.4g}_{y:.4g}".replace("e+", "e") for x, y in points)
 
 
-def nearest(said: str, offered, default):
+def nearest(text: str, offered, default):
     """The offered value nearest to what a link says; the default where it makes no sense."""
     if isinstance(default, str):
-        near = difflib.get_close_matches(said.strip().lower(), offered, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(text.strip().lower(), offered, n=1, cutoff=0.5)
         return near[0] if near else default
     try:
-        number = float(said)
+        number = float(text)
     except ValueError:
         return default
     if number != number:
@@ -376,10 +375,10 @@ def nearest(said: str, offered, default):
     return min(offered, key=lambda value: abs(value - inside))
 
 
-def _same(said: str, value) -> bool:
+def _same(text: str, value) -> bool:
     if isinstance(value, str):
-        return said == value
+        return text == value
     try:
-        return float(said) == value
+        return float(text) == value
     except ValueError:
         return False

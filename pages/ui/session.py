@@ -24,11 +24,11 @@ from pages.ui.choices import (
     OFFERED,
     SPEEDS,
     Choices,
-    Manner,
-    manner_sentences,
+    DisplayOptions,
+    display_sentences,
     nearest,
     not_offered,
-    read_manner,
+    read_display_options,
     read_query,
     write_points,
 )
@@ -175,8 +175,8 @@ def arrive(*own: str) -> None:
         memory.choices, memory.said = read_query(query)
         memory.run_id, memory.link = query.get("run"), query
         if query or "manner" not in memory:  # a lock holds on the way from page to page
-            memory.manner = read_manner(query)
-        memory.said += manner_sentences(query)
+            memory.manner = read_display_options(query)
+        memory.said += display_sentences(query)
         _take_own(query)
         _set_controls()
     elif any(f"choose_{name}" not in memory for name in CONTROLS):
@@ -281,14 +281,14 @@ def arrive_at_lesson() -> None:
     memory, query = st.session_state, dict(st.query_params)
     memory.pop("by_hand", None)
     if "manner" not in memory or (query and query != memory.get("lesson_manner")):
-        memory.manner = read_manner(query)
+        memory.manner = read_display_options(query)
         memory.lesson_manner = query
     memory.setdefault("said", [])
 
 
-def manner() -> Manner:
+def manner() -> DisplayOptions:
     """How a teacher's link wants the page to be."""
-    return st.session_state.get("manner", Manner())
+    return st.session_state.get("manner", DisplayOptions())
 
 
 def control(

@@ -12,7 +12,7 @@ from dgp_core import archive
 from dgp_core.live.run import Run
 from dgp_core.script import Named, script
 from pages.ui import session
-from pages.ui.choices import HIDEABLE, SPLIT, VERSION, Choices, Manner, read_query
+from pages.ui.choices import HIDEABLE, SPLIT, VERSION, Choices, DisplayOptions, read_query
 
 MOST_MODEL_MB = 64
 SAFE = ",~"
@@ -109,7 +109,7 @@ def class_link(address: str) -> None:
         hide = st.multiselect(
             "Leave out", HIDEABLE, format_func=lambda name: HIDE_WORDS[name], key="class_hide"
         )
-        query = Manner(lock, tuple(hide), projector).query()
+        query = DisplayOptions(lock, tuple(hide), projector).query()
         st.code(
             "&".join([address, urlencode(query, safe=SAFE)] if query else [address]),
             language=None,
@@ -144,7 +144,7 @@ def panel(run: Run, mine: bool) -> None:
             st.html(f'<img alt="{words}" width="180" src="data:image/svg+xml;base64,{picture}">')
             st.caption("The first link, for a camera")
         st.divider()
-        st.markdown("**Take it home.** Pictures and their numbers have a ⤓ of their own.")
+        st.markdown("**Download.** Each picture and its numbers have a ⤓ of their own.")
         st.download_button(
             "The model (.npz)",
             data=lambda: model_file(run),

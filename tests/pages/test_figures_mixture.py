@@ -178,7 +178,7 @@ def test_counts_and_classes_are_bars(task, likelihood):
         check = calibration(run, snapshot, run.dataset)
         assert "given" in titles(pit_figure(check, LIGHT))[0]
         assert set(checked(coverage_figure(check, LIGHT))) == {
-            "as promised",
+            "calibrated",
             "deep",
             "single layer",
         }

@@ -141,7 +141,7 @@ def test_calibration_shows_places_and_coverage_of_both():
     view = tiny()
     figure = calibration_figure(view, LIGHT)
     traces = checked(figure)
-    assert title(figure, "xaxis2") == "share promised" and "PIT" in title(figure, "xaxis")
+    assert title(figure, "xaxis2") == "nominal coverage" and "PIT" in title(figure, "xaxis")
     edges, heights = (values(traces["deep"][k]) for k in "xy")
     assert np.sum(np.diff(edges) * heights[:-1]) == pytest.approx(1.0)  # a density
     np.testing.assert_allclose(values(traces["coverage, single layer"]["y"]), [0.4, 0.9], atol=1e-6)
@@ -157,7 +157,7 @@ def test_classes_have_a_reliability_diagram_instead():
     np.testing.assert_allclose(values(traces["deep"]["error_y"]["array"]), [0.1, 0.07], atol=1e-6)
     np.testing.assert_array_equal(values(traces["deep"]["customdata"]), [15, 25])
     several = calibration_figure(tiny(("a", "b", "c")), DARK)
-    assert title(several, "xaxis") == "predicted probability of the likeliest class"
+    assert title(several, "xaxis") == "predicted probability of the most probable class"
 
 
 @pytest.mark.parametrize("classes", [(), ("a", "b", "c")])

@@ -38,10 +38,10 @@ from pages.ui.choices import (
     DATA,
     OFFERED,
     Choices,
-    Manner,
-    manner_sentences,
+    DisplayOptions,
+    display_sentences,
     nearest,
-    read_manner,
+    read_display_options,
     read_points,
     read_query,
     write_points,
@@ -241,11 +241,13 @@ def test_a_link_keeps_every_choice():
 
 
 def test_a_teacher_s_link_keeps_its_manner():
-    manner = Manner(lock=True, hide=("rival", "mixture"), projector=True)
-    assert read_manner(manner.query()) == manner
-    assert read_manner({"hide": "everything,rival", "lock": "yes"}) == Manner(hide=("rival",))
-    assert manner_sentences(manner.query()) == manner_sentences({}) == []
-    said = manner_sentences({"hide": "everything,rival", "lock": "yes", "view": "big"})
+    manner = DisplayOptions(lock=True, hide=("rival", "mixture"), projector=True)
+    assert read_display_options(manner.query()) == manner
+    assert read_display_options({"hide": "everything,rival", "lock": "yes"}) == DisplayOptions(
+        hide=("rival",)
+    )
+    assert display_sentences(manner.query()) == display_sentences({}) == []
+    said = display_sentences({"hide": "everything,rival", "lock": "yes", "view": "big"})
     assert [word in s for word, s in zip(("everything", "yes", "big"), said, strict=True)] == [
         1
     ] * 3

@@ -19,7 +19,7 @@ from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session
 from pages.ui.bar import dress
-from pages.ui.choices import HIDEABLE, OFFERED, SPEEDS, Manner
+from pages.ui.choices import HIDEABLE, OFFERED, SPEEDS, DisplayOptions
 from pages.ui.glossary_links import Linker
 from pages.ui.lessons.following import desks
 from pages.ui.lessons.link import (
@@ -192,7 +192,7 @@ def _start_my_own(lesson: Lesson) -> None:
     memory.lesson_followed.pop(lesson.number, None)
 
 
-def _show_part(lesson: Lesson, i: int, part: Part, manner: Manner, linker: Linker) -> None:
+def _show_part(lesson: Lesson, i: int, part: Part, manner: DisplayOptions, linker: Linker) -> None:
     if "words" in manner.hide and not isinstance(part, Picture | Live):
         return
     if isinstance(part, Words):
@@ -273,7 +273,7 @@ def _still(paint: Callable[[Run, Any], Elements], run: Run, moment: Any) -> Elem
     return elements
 
 
-def _show_live(lesson: Lesson, live: Live, manner: Manner, linker: Linker) -> None:
+def _show_live(lesson: Lesson, live: Live, manner: DisplayOptions, linker: Linker) -> None:
     run_id = st.session_state.lesson_runs[(lesson.number, live.name)]
     with st.container(border=True):
         mine = session.is_mine(run_id)
@@ -407,7 +407,7 @@ def _for_the_class(lesson: Lesson) -> None:
             help="Settings are all sliders, choices and buttons of the pictures: they stay as they "
             "are now. Questions stay too, unless the words go.",
         )
-        moment, follow = links(lesson, Manner(lock, tuple(hide), projector))
+        moment, follow = links(lesson, DisplayOptions(lock, tuple(hide), projector))
         if lesson.lives:
             st.markdown(
                 "**This very moment:** the same settings, seed and step, in runs of one's own."

@@ -1,7 +1,6 @@
 """A lesson's link: its settings, what was set by hand, the step, or the desk to follow.
 
-A link is met with goodwill: what a lesson does not offer becomes the nearest that it does, and a
-sentence says so.
+A value that a lesson does not offer becomes the nearest that it does, and a sentence says so.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from datasets.catalogue import entry
 from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session
-from pages.ui.choices import IN_WORDS, Choices, Manner, nearest, read_query
+from pages.ui.choices import IN_WORDS, Choices, DisplayOptions, nearest, read_query
 from pages.ui.lessons.following import desk_token, desks
 from pages.ui.lessons.parts import Hand, Lesson, Live
 
@@ -24,23 +23,23 @@ FOLLOW = "follow"
 
 
 def take_hands(number: int, hands: Sequence[Hand]) -> None:
-    """Sets what a link says of widgets; before parts are built that depend on them."""
+    """Sets widgets from a link, before parts are built that depend on them."""
     memory, query = st.session_state, dict(st.query_params)
     taken: dict = memory.setdefault("lesson_hands_link", {})
     if taken.get(number) == query:
         return
     taken[number] = query
-    said: list[str] = []
-    memory.lesson_said = {number: said}
+    sentences: list[str] = []
+    memory.lesson_said = {number: sentences}
     if FOLLOW in query:
         memory.setdefault("lesson_followed", {})[number] = query[FOLLOW]
     for hand in hands:
         if hand.key in query:
-            memory[hand.key] = _read_hand(hand, query[hand.key], said)
+            memory[hand.key] = _read_hand(hand, query[hand.key], sentences)
 
 
-def _read_hand(hand: Hand, words: str, said: list[str]) -> Any:
-    """A widget's value as a link says it."""
+def _read_hand(hand: Hand, words: str, sentences: list[str]) -> Any:
+    """A widget's value in a link."""
     try:
         if hand.read is not None:
             return hand.read(words)
@@ -52,24 +51,26 @@ def _read_hand(hand: Hand, words: str, said: list[str]) -> Any:
         value = hand.first
     value = hand.first if value == "" else value
     instead = "is left out" if value in (None, ()) else f"becomes {value}"
-    said.append(f"The link says {hand.key} = {words[:30]!r}, which is not offered here: {instead}.")
+    sentences.append(
+        f"The link says {hand.key} = {words[:30]!r}, which is not offered here: {instead}."
+    )
     return value
 
 
 def take_lives(lesson: Lesson) -> None:
-    """Takes what a link says of live parts: their runs begin anew, with its settings."""
+    """Restarts live parts with the settings of a link."""
     memory, query = st.session_state, dict(st.query_params)
     if memory.get("lesson_link") == (lesson.number, query):
         return
     memory.lesson_link = (lesson.number, query)
-    said = memory.setdefault("lesson_said", {}).setdefault(lesson.number, [])
+    messages = memory.setdefault("lesson_said", {}).setdefault(lesson.number, [])
     for live in lesson.lives:
         key, start = (lesson.number, live.name), f"{live.name}."
         own = {n.removeprefix(start): words for n, words in query.items() if n.startswith(start)}
         if not own:
             continue
         choices, sentences = read_choices(live, own)
-        said += sentences
+        messages += sentences
         memory.setdefault("lesson_choices", {})[key] = choices
         replace_run(key)
 
@@ -131,7 +132,7 @@ def find(run_id: str | None) -> Run | None:
         return None
 
 
-def links(lesson: Lesson, manner: Manner) -> tuple[str, str]:
+def links(lesson: Lesson, manner: DisplayOptions) -> tuple[str, str]:
     """The address of this very moment, for runs of one's own; and that of this desk."""
     memory, moment = st.session_state, {}
     for hand in lesson.hands:

@@ -128,7 +128,7 @@ def show() -> None:
     state = upload_state()
     if origin == "file":
         st.file_uploader(
-            "CSV or TSV (may be gzipped), or Parquet",
+            "CSV or TSV (may be gzipped), Excel (.xlsx) or Parquet",
             key="your_file",
             on_change=file_changed,
             help="A header is not needed. Semicolons, decimal commas, missing cells, dates and "
