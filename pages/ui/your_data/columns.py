@@ -214,8 +214,8 @@ def choose_target() -> Prepared | None:
                 key=persistent_key("target", first, names),
                 on_change=reset_controls,
                 args=("task", "transform"),
-                help="Text with up to 100 distinct values can be a target; as an input it may have 1,000, "
-                "of which the 19 most frequent are told apart.",
+                help="Text with up to 100 distinct values can be a target; as an input it may have "
+                "1,000, of which the 19 most frequent are told apart.",
                 format_func=visible,
             )
         known = state.loaded.task if target == state.loaded.target else None
