@@ -301,7 +301,7 @@ def judge_fit(fitted: Fitted) -> None:
         return
     verdict = comparison.verdict(cards)
     with st.container(key="verdict"):
-        st.markdown(("" if fitted.over else "So far: ") + safe(verdict.sentence))
+        st.markdown(("" if fitted.over else "So far: ") + safe(verdict.text))
     st.caption(essay.linked(comparison.RULE))
     with st.container(key="scores"):
         st.markdown(score_table(comparison.table(cards)))

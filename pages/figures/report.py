@@ -182,7 +182,7 @@ def fit_report(
         parts.append(Part("What it has learnt", pictures=shown))
     if script:
         parts.append(Part("The same in Python", code=script))
-    return report(f"Deep GP Lab: {visible(name, 80)}", verdict.sentence, comparison.RULE, parts)
+    return report(f"Deep GP Lab: {visible(name, 80)}", verdict.text, comparison.RULE, parts)
 
 
 def _honesty(card: ScoreCard, y_name: str) -> list[Picture]:

@@ -15,6 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dgp_core import archive
+from dgp_core.__main__ import main
 from dgp_core.command.arguments import parser
 from dgp_core.evaluation import comparison
 from dgp_core.gp.references import BayesianLinear
@@ -399,7 +400,7 @@ def test_what_the_page_saves_goes_on_in_a_terminal(regression, tmp_path, capsys)
     archive.save(tmp_path / "model.npz", record)
     (tmp_path / "data.csv").write_bytes(table(comma=True))
     where = [str(tmp_path / "model.npz"), str(tmp_path / "data.csv")]
-    assert terminal.main(["resume", *where, "--steps", "12"]) == 0
+    assert main(["resume", *where, "--steps", "12"]) == 0
     later = archive.load(tmp_path / "model.npz")
     assert later.progress.steps == 12 and len(later.progress.bound) == 12
     assert np.array_equal(later.progress.bound[:10], record.progress.bound)
