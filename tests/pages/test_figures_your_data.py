@@ -14,6 +14,7 @@ from datasets.printed import PRINTED
 from dgp_core.evaluation import comparison, diagnostics, explain, forecast
 from dgp_core.evaluation.explain import Group, Importance, Map, Relevance, Response
 from dgp_core.gp.data import Dataset
+from dgp_core.gp.references import BayesianLinear
 from pages.figures import compare, report
 from pages.figures.palette import DARK, LIGHT
 from pages.figures.your_data import (
@@ -264,12 +265,11 @@ def test_a_model_is_drawn_over_its_inputs(task, classes, D):
     assert compare.has_sheet(data) and (found.y is None) == (D == 1)
     figure = checked(compare.sheet_figure(found, data, "linear", LIGHT))
     if task == "regression" and D == 1:
-        slope, offset = np.polyfit(data.X[:, 0], data.Y[:, 0], 1)
-        assert np.allclose(figure["data"][1]["y"], slope * found.x + offset)
+        line = BayesianLinear.fit(data.X, data.Y).predict(found.x[:, None])
+        assert np.allclose(figure["data"][1]["y"], line.mean[:, 0])
     if task == "regression" and D == 2:
-        A = np.column_stack([data.X, np.ones(len(data))])
-        w = np.linalg.lstsq(A, data.Y[:, 0], rcond=None)[0]
-        grid = w[0] * found.x[None] + w[1] * found.y[:, None] + w[2]
+        X = np.stack(np.meshgrid(found.x, found.y), 2).reshape(-1, 2)
+        grid = BayesianLinear.fit(data.X, data.Y).predict(X).mean.reshape(len(found.y), -1)
         assert np.allclose(figure["data"][0]["z"], grid)
 
 
