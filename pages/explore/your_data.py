@@ -357,7 +357,7 @@ def _log_unit(fitted: Fitted) -> str:
 def _what_scores_mean(fitted: Fitted) -> None:
     data = fitted.prepared.dataset
     line = {"counts": "Poisson regression"}.get(data.task, "logistic regression")
-    straight = "least squares" if data.task == "regression" else line
+    straight = "Bayesian linear regression" if data.task == "regression" else line
     with st.expander("What the scores mean"):
         if data.classes:
             st.markdown(
