@@ -127,7 +127,7 @@ cards = [
 cards.append(score("linear", linear_predictor(train), held_out, n_train=len(train)))
 for card in cards:
     print(card.model, {{name: round(value, 4) for name, value in card.scores.items()}})
-print(verdict(cards).sentence)
+print(verdict(cards).text)
 
 # A file that Deep GP Lab and `python -m dgp_core` open.
 archive.save(

@@ -4,9 +4,10 @@ Every number is about rows that the model has not seen, in the user's units.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import stats
 
 from dgp_core.evaluation.forecast import Forecast, Predictor
 from dgp_core.gp.data import Dataset, Task, sample_rows
@@ -25,10 +26,10 @@ FEWEST_ROWS = 20
 
 RULE = (
     "Models are compared row by row, by the log-likelihood that they give to what was held out. "
-    f"“Better” means more than {ERRORS:g} standard errors, and more than {NEGLIGIBLE:g} nats a row "
-    f"(about {100 * NEGLIGIBLE:g} % of probability). Over folds, the standard error allows for "
-    "training sets that overlap (Nadeau and Bengio 2003), and is never taken smaller than that of "
-    "the rows; with one split it is that of the rows."
+    f"“Better” means more than {ERRORS:g} standard errors, and more than {NEGLIGIBLE:g} nats per "
+    f"row (about {100 * NEGLIGIBLE:g} % of probability). Over folds, the standard error allows for "
+    "training sets that overlap (Nadeau and Bengio 2003) and, by Student's t, for few folds, and "
+    "is never taken smaller than that of the rows; with one split it is that of the rows."
 )
 
 
@@ -126,6 +127,11 @@ def fold_error(values: np.ndarray, test_share: float) -> float:
     return float(np.sqrt((1 / K + test_share) * np.var(values, ddof=1)))
 
 
+def few_folds(n_folds: int) -> float:
+    """By how much Student's t quantile of K − 1 degrees exceeds ERRORS, the Gaussian's."""
+    return float(stats.t.ppf(stats.norm.cdf(ERRORS), n_folds - 1) / ERRORS)
+
+
 def _test_share(cards: Iterable[ScoreCard]) -> float:
     return float(np.mean([len(card.rows) / card.n_train for card in cards]))
 
@@ -185,24 +191,37 @@ class Comparison:
     one: str
     other: str
     difference: float
-    """Nats a row; above 0, `one` is better."""
+    """Nats per row; above 0, `one` is better."""
     error: float
     n_folds: int
     """1 for a single split."""
     n_rows: int
     word: str
     """What `one` is: better, worse, same, or too_few rows to say."""
+    unit: tuple[str, ...] = ()
+    """A score that a person can picture, of both: ("RMSE", "275", "290")."""
 
     @property
     def amount(self) -> str:
-        """The size of the difference, in words."""
+        """The size of the difference in nats, in words."""
         where = f"over {self.n_folds} folds" if self.n_folds > 1 else f"on {self.n_rows:,} rows"
-        return f"{_with_error(abs(self.difference), self.error)} nats a held-out row, {where}"
+        return f"{_with_error(abs(self.difference), self.error)} nats per held-out row, {where}"
+
+    @property
+    def by(self) -> str:
+        """The same behind "better", in the user's unit too where there is one."""
+        if not self.unit:
+            return f" by {self.amount}"
+        name, *both = self.unit
+        one, other = both if self.difference >= 0 else both[::-1]
+        return f": {name} {one} against {other} ({self.amount})"
 
     @property
     def signed(self) -> str:
-        """The difference with its sign."""
-        return ("+" if self.difference >= 0 else "−") + self.amount
+        """The difference with its sign, and both models' scores in the user's unit."""
+        sign = "+" if self.difference >= 0 else "−"
+        unit = "{} {} against {}, ".format(*self.unit) if self.unit else ""
+        return f"{unit}{sign}{self.amount}"
 
 
 def compare(cards: Iterable[ScoreCard], one: str, other: str) -> Comparison:
@@ -222,20 +241,30 @@ def compare(cards: Iterable[ScoreCard], one: str, other: str) -> Comparison:
         word = "same"
     else:
         word = "better" if d > 0 else "worse"
-    return Comparison(one, other, d, error, len(folds), n, word)
+    unit = _in_units([[own[k] for k in folds] for own in (ones, others)])
+    return Comparison(one, other, d, error, len(folds), n, word, unit)
+
+
+def _in_units(pair: list[list[ScoreCard]]) -> tuple[str, ...]:
+    """RMSE or accuracy of two models, in words."""
+    for name, title in (("rmse", "RMSE"), ("accuracy", "accuracy")):
+        if all(name in card.scores for cards in pair for card in cards):
+            means = [float(np.mean([card.scores[name] for card in cards])) for cards in pair]
+            return title, *(f"{v:.1%}" if name == "accuracy" else f"{v:,.4g}" for v in means)
+    return ()
 
 
 def paired_difference(differences: list[np.ndarray], test_share: float) -> tuple[float, float]:
     """The mean over folds of rows' differences, and its standard error.
 
     The larger of two: that of the folds' means, for what training sets and folds have in common,
-    and that of the rows, since few folds can agree by chance.
+    by Student's t, and that of the rows, since few folds can agree by chance.
     """
     rows = np.concatenate(differences)
     means = np.array([d.mean() for d in differences])
     error = rows.std(ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else np.inf
     if len(means) > 1:
-        error = max(error, fold_error(means, test_share))
+        error = max(error, fold_error(means, test_share) * few_folds(len(means)))
     return float(means.mean()), float(error)
 
 
@@ -246,7 +275,25 @@ class Verdict:
     word: str
     """deep, single, same (use the single layer), linear (neither beats the line), or too_few."""
     sentence: str
+    """The headline."""
     comparisons: tuple[Comparison, ...]
+    calibration: str = ""
+    """Whether the recommended model's uncertainty can be believed, and what to do if not."""
+
+    @property
+    def scope(self) -> str:
+        """What one split can tell, and what it cannot."""
+        if not self.comparisons or self.comparisons[0].n_folds > 1 or self.word == "too_few":
+            return ""
+        return (
+            "One split judges these fitted models, not the methods: another split may end "
+            "otherwise, which folds would show."
+        )
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return " ".join(filter(None, (self.sentence, self.calibration, self.scope)))
 
 
 def verdict(
@@ -258,6 +305,15 @@ def verdict(
     single layer, and the simpler of two that are alike.
     """
     cards = list(cards)
+    found = _headline(cards, deep, single, linear)
+    models = {"deep": deep, "single": single, "same": single, "linear": linear}
+    own = _by_fold(cards, models.get(found.word, found.word))
+    if not own:
+        return found
+    return replace(found, calibration=calibration([own[fold] for fold in _used(own)]))
+
+
+def _headline(cards: list[ScoreCard], deep: str, single: str, linear: str) -> Verdict:
     present = {card.model for card in cards}
     titles = {deep: "the deep model", single: "the single layer"}
     gps = [name for name in (deep, single) if name in present]
@@ -285,9 +341,8 @@ def verdict(
         return Verdict("linear", sentence, every)
     if not between:
         c = by_line[0]
-        return Verdict(
-            gps[0], f"{_capital(titles[gps[0]])} beats the straight line by {c.amount}.", every
-        )
+        sentence = f"{_capital(titles[gps[0]])} beats the straight line{c.by}."
+        return Verdict(gps[0], sentence, every)
     c = between[0]
     if c.word == "same":
         sentence = (
@@ -298,10 +353,51 @@ def verdict(
     winner, loser = (deep, single) if c.word == "better" else (single, deep)
     what = "density" if cards[0].task == "regression" else "probability"
     sentence = (
-        f"{_capital(titles[winner])} is better by {c.amount}: it gives what was observed "
+        f"{_capital(titles[winner])} is better{c.by}; it gives what was observed "
         f"{_times(abs(c.difference))} times the {what} that {titles[loser]} does."
     )
     return Verdict("deep" if c.word == "better" else "single", sentence, every)
+
+
+CHECKED = 0.9
+"""The central interval whose coverage the verdict names."""
+
+REMEDIES = {
+    "regression": "a Student-t likelihood and more training steps may help",
+    "counts": "counts that vary more than Poisson's do are often the cause: the logarithm of the "
+    "counts as a regression may help",
+    "binary": "more training steps and more rows may help",
+    "multiclass": "the softmax likelihood and more training steps may help",
+}
+"""What can be done about an overconfident model of each task."""
+
+
+def calibration(cards: list[ScoreCard]) -> str:
+    """Whether a model's probabilities came true on its held-out rows, in a sentence.
+
+    "Overconfident" where a binomial test of 5 % says so.
+    """
+    first = cards[0].forecast
+    if first.probabilities is not None:
+        p = np.concatenate([np.asarray(card.forecast.probabilities) for card in cards])
+        codes = np.concatenate([card.observed[:, 0] for card in cards]).astype(int)
+        right, share = p.argmax(1) == codes, float(np.clip(p.max(1).mean(), 1e-9, 1 - 1e-9))
+        words = f"Its likeliest class was given {100 * share:.0f} % on average, and was right in"
+    elif CHECKED in first.inside:
+        right = np.concatenate([card.forecast.inside[CHECKED].ravel() for card in cards])
+        share, words = CHECKED, f"Its {100 * CHECKED:.0f} % intervals held"
+    else:
+        return ""
+    n, k = right.size, int(right.sum())
+    seen = k / n
+    rows = "1 row" if n == 1 else f"{n:,} rows"
+    error = np.sqrt(seen * (1 - seen) / n)
+    words += f" {100 * seen:.0f} % ± {100 * error:.0f} % of {rows}"
+    if stats.binomtest(k, n, share).pvalue >= 0.05:
+        return f"{words}: as they should." if first.probabilities is None else f"{words}: honest."
+    if seen > share:
+        return f"{words}: underconfident; more training steps may narrow them."
+    return f"{words}: overconfident; {REMEDIES[cards[0].task]}."
 
 
 def _with_error(value: float, error: float) -> str:

@@ -61,22 +61,17 @@ def accuracy(probabilities: np.ndarray, y: np.ndarray) -> float:
 def auc(probabilities: np.ndarray, y: np.ndarray) -> float:
     """How often a row of the class is ranked above a row outside it, ties counted as half.
 
-    (Σ ranks − n(n+1)/2) / n·n', the rank statistic of Mann and Whitney; for several classes the
-    mean over each against the rest, of those that occur; NaN where there is only one.
+    For several classes the mean over each against the rest, of those that occur; NaN where there
+    is only one.
     """
+    from sklearn.metrics import roc_auc_score  # a second to load: only where it is used
+
     probabilities, codes = _classes(probabilities, y)
-    first = 1 if probabilities.shape[1] == 2 else 0
-    each = []
-    for c in range(first, probabilities.shape[1]):
-        inside = codes == c
-        n, others = int(inside.sum()), int((~inside).sum())
-        if n and others:
-            _, place, counts = np.unique(
-                probabilities[:, c], return_inverse=True, return_counts=True
-            )
-            ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-            each.append((ranks[inside].sum() - n * (n + 1) / 2) / (n * others))
-    return float(np.mean(each)) if each else float("nan")
+    occurring = np.unique(codes)
+    if len(occurring) < 2:
+        return float("nan")
+    which = [1] if probabilities.shape[1] == 2 else occurring
+    return float(np.mean([roc_auc_score(codes == c, probabilities[:, c]) for c in which]))
 
 
 def brier(probabilities: np.ndarray, y: np.ndarray) -> float:

@@ -155,7 +155,7 @@ def fit_report(
         sections.append(Section("What the model has learnt", figures=shown))
     if script:
         sections.append(Section("The same fit in Python", code=script))
-    return report(f"Deep GP Lab: {visible(name, 80)}", verdict.sentence, comparison.RULE, sections)
+    return report(f"Deep GP Lab: {visible(name, 80)}", verdict.text, comparison.RULE, sections)
 
 
 def _diagnostics(card: ScoreCard, y_name: str) -> list[Illustration]:

@@ -13,6 +13,7 @@ from dgp_core.evaluation import comparison, forecast, scores
 from dgp_core.evaluation.comparison import (
     ScoreCard,
     compare,
+    few_folds,
     fold_error,
     paired_difference,
     score,
@@ -252,7 +253,7 @@ def test_the_table_is_of_the_folds_once_there_are_two(rng):
 def _rate(rng, K, n, spread, shift, noise, trials=1500):
     """How often the rule says better and worse, of scores with a shift in standard errors."""
     words = []
-    size = np.sqrt((1 + spread**2) / (K * n))
+    size = np.sqrt((1 + spread**2) / (K * n)) * (few_folds(K) if K > 1 else 1.0)
     for _ in range(trials):
         d = noise((K, n)) + spread / np.sqrt(n) * rng.standard_normal((K, 1)) * (K > 1)
         mean, error = paired_difference(list(d + shift * size), 1 / (K - 1) if K > 1 else 0.11)
@@ -332,6 +333,72 @@ def test_the_verdict_says_what_is_so(folds, means, word, start):
     assert found.sentence.startswith(start)
     if word in ("deep", "single") and found.comparisons:
         assert ("over 5 folds" if folds else "on 40 rows") in found.sentence
+
+
+def scored_cards(rng, folds, inside, n=40, task="regression", **rmse):
+    """Cards with RMSEs, and a 90 % interval that holds the first `inside` rows of each."""
+    made = []
+    held = (np.arange(n) < inside)[:, None]
+    for fold in range(1, folds + 1) if folds else [0]:
+        common = rng.standard_normal(n)
+        for model, error in rmse.items():
+            log_p = common - error + 0.01 * rng.standard_normal(n)
+            own = card(model, log_p, fold, n_train=160, inside={0.9: held})
+            made.append(replace(own, task=task, scores={**own.scores, "rmse": error}))
+    return made
+
+
+def test_three_folds_need_more_than_two_standard_errors(rng):
+    values = [np.full(50, v) + 1e-6 * rng.standard_normal(50) for v in (0.5, 1.0, 1.5)]
+    mean, error = paired_difference(values, 0.0)
+    # s/√3 times the 97.7 % quantile of Student's t of two degrees, over 2.
+    assert mean == pytest.approx(1.0)
+    assert 2 * error == pytest.approx(4.5266 * 0.5 / np.sqrt(3), rel=1e-3)
+    assert few_folds(1000) == pytest.approx(1.0, rel=0.01)
+
+
+def test_the_verdict_gives_the_users_unit(rng):
+    made = scored_cards(rng, 5, 36, deep=2.75, single=2.9, linear=4.0)
+    found = verdict(made)
+    assert found.sentence.startswith(
+        "The deep model is better: RMSE 2.75 against 2.9 (0.150 ± 0.00"
+    )
+    assert "nats per held-out row, over 5 folds)" in found.sentence and found.scope == ""
+    found = verdict(scored_cards(rng, 5, 36, deep=2.9, single=2.75, linear=4.0))
+    assert found.sentence.startswith("The single layer is better: RMSE 2.75 against 2.9 (")
+    found = verdict(scored_cards(rng, 5, 36, deep=5.0, single=4.5, linear=4.0))
+    assert "the better of them is at RMSE 4.5 against 4, −0.5" in found.sentence
+
+
+def test_one_split_judges_the_fitted_models_only(rng):
+    found = verdict(scored_cards(rng, 0, 36, deep=1.0, single=2.0, linear=3.0))
+    assert "not the methods" in found.scope and found.text.endswith(found.scope)
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        (17, "held 42 % ± 8 % of 40 rows: overconfident; a Student-t likelihood"),
+        (36, "held 90 % ± 5 % of 40 rows: as they should."),
+        (40, "held 100 % ± 0 % of 40 rows: underconfident"),
+    ],
+)
+def test_the_verdict_says_whether_intervals_can_be_believed(rng, inside, words):
+    found = verdict(scored_cards(rng, 0, inside, deep=1.0, single=2.0, linear=3.0))
+    assert f"Its 90 % intervals {words}" in found.calibration and found.calibration in found.text
+
+
+def test_the_verdict_says_whether_class_probabilities_can_be_believed(rng):
+    p = np.full((200, 2), [0.1, 0.9])
+    for share, word in ((0.6, "overconfident"), (0.9, "honest")):
+        codes = (np.arange(200) < 200 * share).astype(float)[:, None]
+        made = [
+            replace(card(m, np.full(200, v), probabilities=p), observed=codes, task="binary")
+            for m, v in (("deep", 0.0), ("single", -1.0))
+        ]
+        said = verdict(made).calibration
+        assert f"given 90 % on average, and was right in {100 * share:.0f} % ±" in said
+        assert word in said
 
 
 def test_a_sure_but_tiny_difference_does_not_matter(rng):

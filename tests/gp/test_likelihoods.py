@@ -315,6 +315,26 @@ def test_softmax_gradient_by_the_variance_is_unbiased():
     assert np.all(error < 0.01)
 
 
+@pytest.mark.parametrize("narrow", [1e-2, 1e-4, 1e-8])
+def test_robust_max_probabilities_bear_narrow_rivals(narrow):
+    """A rival without spread is a step: P(f_0 > f_1, f_2) = E Φ((max(f_1, f_2) − m_0)/s_0)."""
+    mean, variance = np.array([[0.3, 0.0, -0.2]]), np.array([[1.0, narrow, narrow]])
+    t = np.concatenate(
+        [
+            np.linspace(-8, 8, 20_001),
+            *(m + np.sqrt(narrow) * np.linspace(-9, 9, 20_001) for m in (0, -0.2)),
+        ]
+    )
+    t = np.unique(t)
+    normal = stats.norm(mean[0], np.sqrt(variance[0]))
+    pdf, cdf = normal.pdf(t[:, None]), normal.cdf(t[:, None])
+    p = np.array([np.trapezoid(pdf[:, c] * np.delete(cdf, c, 1).prod(1), t) for c in range(3)])
+    expected = (1 - 1e-3) * p + 1e-3 / 2 * (1 - p)
+    ours = RobustMax.create(3).class_probabilities(jnp.asarray(mean), jnp.asarray(variance))[0]
+    np.testing.assert_allclose(ours, expected, atol=2e-5)
+    assert expected[0] == pytest.approx(0.617, abs=0.01)
+
+
 def test_robust_max_gradient_equals_finite_differences():
     mean, variance, Y = jnp.array(CLASS_MEAN), jnp.array(CLASS_VARIANCE), jnp.array(CLASSES)
     value = jax.jit(lambda m, v: RobustMax.create(3).expected_log_density(m, v, Y, KEY).sum())

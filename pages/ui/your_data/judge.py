@@ -56,6 +56,7 @@ def show(fitted: Fitted, essay: Linker) -> None:
         return
     with st.container(key="verdict"):
         st.markdown(("" if fitted.over else "So far: ") + safe(found.sentence))
+    st.markdown(safe(" ".join(filter(None, (found.calibration, found.scope)))))
     st.caption(essay.linked(comparison.RULE))
     with st.container(key="scores"):
         scored = comparison.table(cards)
@@ -89,7 +90,7 @@ def log_unit(fitted: Fitted) -> str:
 
 def _explain_scores(fitted: Fitted) -> None:
     data = fitted.prepared.dataset
-    line = {"regression": "least squares", "counts": "Poisson regression"}.get(
+    line = {"regression": "Bayesian linear regression", "counts": "Poisson regression"}.get(
         data.task, "logistic regression"
     )
     with st.expander("What the scores mean"):
