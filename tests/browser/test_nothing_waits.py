@@ -154,5 +154,5 @@ def test_a_dragged_point_is_under_the_pointer_before_the_server_has_answered(ope
     page.wait_for_function(
         f"far => Math.abs(({INDUCING})()[0] - far) < 0.02", arg=far, timeout=COMPILED
     )
-    page.wait_for_function(f"() => !document.querySelector('{DEEP}').held")
+    page.wait_for_function(f"() => !dgpStage.stateOf(document.querySelector('{DEEP}')).held")
     page.wait_for_function(f"end => Math.abs(({TRIANGLE})() - end) < 1", arg=end[0])

@@ -340,7 +340,8 @@ def test_what_moves_is_sketched_where_plotly_then_draws_it(open_page):
           const box = document.querySelector(name);
           const { xaxis, yaxis } = box._fullLayout;
           const alone = trace => {
-            sketch(box, { data: [trace], layout: box.layout }, box._fullLayout);
+            const layout = { ...box.layout, height: box.clientHeight };  // Plotly's resize drops it
+            sketch(box, { data: [trace], layout }, box._fullLayout);
             const pen = box.querySelector('canvas').getContext('2d');
             return ([x, y]) => [...pen.getImageData(
               Math.round(xaxis._offset + xaxis.d2p(x)),

@@ -58,7 +58,7 @@ FIRST = {
 
 SKETCHED = re.findall(
     r'"([\w-]+)"',
-    re.search(r"SYMBOLS = \[(.*?)\]", (ROOT / "pages/ui/stage/sketch.js").read_text("utf-8"))[1],  # pyright: ignore
+    re.search(r"SYMBOLS = \[(.*?)\]", (ROOT / "pages/ui/stage/js/sketch.js").read_text("utf-8"))[1],  # pyright: ignore
 )
 """Symbols that the browser draws by itself."""
 

@@ -46,7 +46,7 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
-from pages.ui.stage.library import STATIC, EarlyScripts, library, script
+from pages.ui.stage.library import SCRIPTS, STATIC, EarlyScripts, library, script
 from pages.ui.stage.server import server
 from tests.core.runs import by_chance, trained
 from tests.pages.opened import PATIENCE, bars, elements, hosts, press, run_of
@@ -311,7 +311,7 @@ def test_every_choice_that_is_offered_is_taken_as_it_is():
 def test_plotly_s_own_script_and_ours_are_served_whole():
     path = STATIC / Path(library()).name
     assert path.stat().st_size > 1_000_000 and plotly.__version__ in path.name
-    for own in (Path(session.__file__).parent / "stage").glob("*.js"):
+    for own in SCRIPTS.glob("*.js"):
         served = (STATIC / Path(script(own.stem)).name).read_text(encoding="utf-8")
         imported = re.findall(r'from "\./(\w+-\w+\.js)"', served)
         assert all((STATIC / name).exists() for name in imported)

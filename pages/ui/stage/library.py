@@ -18,6 +18,7 @@ import streamlit
 
 PARTS = ("BidiComponent", "Button", "ButtonGroup", "Html", "Selectbox", "Slider")
 """Of a page: Streamlit has a script for each."""
+SCRIPTS = Path(__file__).with_name("js")
 STATIC = Path(__file__).parents[3] / "static"
 OWN_SCRIPT = re.compile(
     rb"""<script type="module" crossorigin src="(\./static/js/[\w.-]+\.js)"></script>"""
@@ -37,12 +38,12 @@ def library() -> str:
 
 @cache
 def script(name: str) -> str:
-    """Where a script of this folder is served: under another name for other contents, as are those
-    that it imports."""
+    """Where one of our scripts is served: under another name for other contents, as are those that
+    it imports."""
     text = re.sub(
         r"""from "\./(\w+)\.js\"""",
         lambda found: f'from "./{Path(script(found[1])).name}"',
-        Path(__file__).with_name(f"{name}.js").read_text(encoding="utf-8"),
+        (SCRIPTS / f"{name}.js").read_text(encoding="utf-8"),
     )
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     _provide(text.encode(), STATIC / f"{name}-{digest}.js")
@@ -85,7 +86,8 @@ class EarlyScripts:
     def __init__(self, app):
         self.app = app
         tags = f'<link rel="preload" as="script" href="{library()}">'
-        for path in (*map(script, ("stage", "bar", "sketch")), *page_scripts()):
+        own = (script(path.stem) for path in sorted(SCRIPTS.glob("*.js")) if path.stem != "early")
+        for path in (*own, *page_scripts()):
             tags += f'<link rel="modulepreload" href="{path}">'
         self.tags = tags.encode()
         early = script("early")

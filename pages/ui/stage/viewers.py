@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +42,8 @@ class Bell:
 
     def ring(self) -> None:
         if not self._rung.is_set():
-            self._loop.call_soon_threadsafe(self._rung.set)
+            with suppress(RuntimeError):  # the server is about to stop: its loop is closed
+                self._loop.call_soon_threadsafe(self._rung.set)
 
     async def wait(self, seconds: float) -> None:
         """Until it rings, or for so long."""

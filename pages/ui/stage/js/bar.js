@@ -1,6 +1,8 @@
 // The bar that drives a run: play or pause, step, reset, and where the page wants them, another seed
 // and the speeds. What its buttons say comes with the frames; what they do is `act`'s.
 
+import { newest, sceneOf, send, stage, stateOf } from "./shared.js";
+
 const HOLD = "Trains both models, or holds them still.";
 const BUTTONS = {
   play: { icon: "play_arrow", label: "Play", help: HOLD, key: "Space" },
@@ -27,7 +29,7 @@ const element = (kind, className, text) => {
   return made;
 };
 
-export class Bar {
+class Bar {
   constructor(box, { keyboard, speeds }, act) {
     this.act = act;
     box.setAttribute("role", "group");
@@ -89,21 +91,45 @@ export class Bar {
   }
 }
 
+// The bar: most of what it wishes is told to the server, in its order; what the page's script has to
+// do, and what is wished of a run that is over, runs the script.
+
+const wishes = []; // not told yet
+
+export function drive(box, data, trigger) {
+  const state = stateOf(box);
+  const scene = sceneOf(data.name);
+  state.act = (word) => {
+    const gone = newest.get(scene + "/state")?.phase === "gone";
+    if (gone || data.script.includes(word.split(" ")[0])) return trigger("wish", word);
+    wishes.push({ scene, word });
+    tellWishes();
+  };
+  state.bar ??= new Bar(box, data, (word) => state.act(word));
+}
+
+export function tellWishes() {
+  while (wishes.length && stage.socket?.readyState === 1) send({ wish: wishes.shift() });
+}
+
 // Space and → drive the run whose bar says so, but not where a key means something by itself: in a
 // field, or on a button, a link or a tab that the keyboard has reached.
 const FIELDS = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select";
 const REACHED = "button, summary, a[href], input, [role=radio], [role=tab], [role=slider]";
 
-export function listenToKeys(bars) {
-  for (const kind of ["keydown", "keyup"])
-    document.addEventListener(kind, (event) => {
-      const { key, target } = event;
-      const way = { " ": "hold", ArrowRight: "single" }[key];
-      const [bar] = way ? bars() : [];
-      if (!bar || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
-      if (target.closest?.(`${FIELDS}, [contenteditable=true], [role=dialog]`)) return;
-      if (target.closest?.(REACHED)?.matches(":focus-visible")) return;
-      event.preventDefault(); // of a button that was clicked, and of the page, which would scroll
-      if (kind === "keydown" && !(way === "hold" && event.repeat)) bar[way].click();
-    });
-}
+const driven = () =>
+  [...document.querySelectorAll(".stage-host[data-kind=bar]")]
+    .map((box) => stateOf(box).bar)
+    .find((bar) => bar?.hold.hasAttribute("aria-keyshortcuts"));
+
+for (const kind of ["keydown", "keyup"])
+  document.addEventListener(kind, (event) => {
+    const { key, target } = event;
+    const way = { " ": "hold", ArrowRight: "single" }[key];
+    const bar = way && driven();
+    if (!bar || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    if (target.closest?.(`${FIELDS}, [contenteditable=true], [role=dialog]`)) return;
+    if (target.closest?.(REACHED)?.matches(":focus-visible")) return;
+    event.preventDefault(); // of a button that was clicked, and of the page, which would scroll
+    if (kind === "keydown" && !(way === "hold" && event.repeat)) bar[way].click();
+  });

@@ -1,0 +1,60 @@
+// Words, meters, and how long a wait has lasted.
+
+import { stage, stateOf } from "./shared.js";
+
+// HTML of the server's own making, such as a legend.
+export function page(box, html) {
+  if (stateOf(box).said !== html) box.innerHTML = html;
+  stateOf(box).said = html;
+}
+
+// Words: **bold** is the only mark; everything else is shown as it is.
+
+export function words(box, text, since) {
+  if (stateOf(box).said !== text) {
+    stateOf(box).said = text;
+    box.replaceChildren(
+      ...text.split("**").map((part, i) => {
+        const span = document.createElement(i % 2 ? "strong" : "span");
+        span.textContent = part;
+        return span;
+      }),
+    );
+  }
+  if (since) waits.set(box, since);
+  else waits.delete(box);
+  sayHowLong(box, since);
+}
+
+// How long a wait has lasted, by the server's clock; counted here, without another frame.
+export const waits = new Map(); // box -> since when
+function sayHowLong(box, since) {
+  const seconds = since ? Math.floor(Date.now() / 1000 + (stage.ahead ?? 0) - since) : 0;
+  const minutes = Math.floor(seconds / 60);
+  const said = minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+  const last = box.querySelector(".stage-elapsed") ?? document.createElement("span");
+  last.className = "stage-elapsed";
+  last.textContent = seconds > 0 ? ` · ${said}` : "";
+  if (!last.isConnected && seconds > 0) box.append(last);
+}
+setInterval(() => waits.forEach((since, box) => sayHowLong(box, since)), 500);
+
+export function meter(box, { value, text }) {
+  const state = stateOf(box);
+  if (!state.bar) {
+    state.line = document.createElement("div");
+    state.line.className = "stage-meter-words";
+    const track = document.createElement("div");
+    track.className = "stage-meter-track";
+    track.setAttribute("role", "meter");
+    track.setAttribute("aria-valuemin", "0");
+    track.setAttribute("aria-valuemax", "1");
+    state.bar = document.createElement("div");
+    track.append(state.bar);
+    box.replaceChildren(state.line, track);
+  }
+  state.line.textContent = text;
+  state.bar.style.width = 100 * value + "%";
+  state.bar.parentElement.setAttribute("aria-valuenow", value.toFixed(3));
+  state.bar.parentElement.setAttribute("aria-label", text);
+}
