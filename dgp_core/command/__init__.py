@@ -1,0 +1,1 @@
+"""The command without a screen: options, actions, training, files."""
