@@ -444,6 +444,16 @@ def test_more_runs_mean_fewer_frames_of_each(server):
         viewer.scenes = {"main": Scene(f"run {i}", counting([]), ())}
         viewer.bells.add(RungBell())
     assert server.pause_between() == pytest.approx(20 * 0.05 / 0.5)
+    for viewer in viewers:  # all look at one run
+        viewer.scenes = viewers[0].scenes
+    assert server.pause_between() == pytest.approx(0.1)
+    others = [server.viewers.get_or_create(f"more {i}", "me") for i in range(10)]
+    for viewer in others:
+        viewer.scenes = viewers[0].scenes
+        viewer.bells.add(RungBell())
+    assert 1 / 7 < server.pause_between() < 1 / 6
+    for viewer in others:
+        viewer.bells.clear()
     for viewer in viewers:
         viewer.bells.clear()
     assert server.pause_between() == pytest.approx(0.1)
