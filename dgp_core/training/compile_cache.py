@@ -21,6 +21,10 @@ def cache_folder() -> Path:
     return (home if home.is_absolute() else Path.home() / ".cache") / "dgp-lab" / "compiled"
 
 
+_alone = threading.Lock()
+"""Held while the folder is changed, or not used for a while."""
+
+
 def processor() -> tuple[str, ...]:
     """What compiled code runs on: the machine's kind and, on Linux, the processor's flags."""
     with suppress(OSError):
@@ -36,23 +40,21 @@ def remember_compilations(folder: Path | None = None) -> Path | None:
     Code only, never data. A folder that JAX was told of before stays. Where the folder cannot be
     written, nothing is kept and nothing fails: the answer is then None.
     """
-    told = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
-    if folder is None and told:
-        return Path(told)
-    try:
-        folder = cache_folder() if folder is None else folder
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not os.access(folder, os.W_OK | os.X_OK):
+    with _alone:
+        named = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+        if folder is None and named:
+            return Path(named)
+        try:
+            folder = cache_folder() if folder is None else folder
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                return None
+            thin(folder)
+        except (OSError, RuntimeError):  # RuntimeError: there is no home
             return None
-        thin(folder)
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
-        return None
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
-    _use(str(folder))
-    return folder
-
-
-_alone = threading.Lock()
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+        _use(str(folder))
+        return folder
 
 
 @contextmanager

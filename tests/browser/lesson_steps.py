@@ -16,7 +16,9 @@ BEGUN = re.compile("Compiling|Starting|Training|Paused")
 @cache
 def equations(name: str) -> int:
     """How many equations a lesson displays."""
-    return len(re.findall(r"^ +Equation\($", (LEARN / f"{name}.py").read_text("utf-8"), re.M))
+    return len(
+        re.findall(r"^ +(?:lesson\.)?Equation\($", (LEARN / f"{name}.py").read_text("utf-8"), re.M)
+    )
 
 
 def open_from_menu(page: Page, name: str) -> None:

@@ -122,7 +122,7 @@ def doubly_stochastic(page: Page) -> None:
     drawn(host(page, "alone_picture"))
     page.get_by_role("button", name="Measure this moment").click()
     expect(page.get_by_text("The mean of 400 estimates is")).to_be_visible(timeout=COMPILED)
-    redrawn(page, "spread_picture", lambda: slide(page, "Samples a row, S", "ArrowRight"))
+    redrawn(page, "spread_picture", lambda: slide(page, "Samples per row, S", "ArrowRight"))
     redrawn(page, "running_picture", lambda: slide(page, "Rows in a minibatch, B", "End"))
     answer(page, "Yes: one die is left, the sample paths.")
     slide(page, "Minibatch", "Home")
@@ -135,8 +135,8 @@ def doubly_stochastic(page: Page) -> None:
 def prediction_is_a_mixture(page: Page) -> None:
     for label, key in (
         ("Steepness of layer 2", "End"),
-        ("How unsure it is", "Home"),
-        ("Middle of the belief", "End"),
+        ("Standard deviation of h", "Home"),
+        ("Mean of h", "End"),
     ):
         redrawn(page, "bent_picture", lambda label=label, key=key: slide(page, label, key))
     drawn(host(page, "gap/deep"))
@@ -150,7 +150,7 @@ def prediction_is_a_mixture(page: Page) -> None:
 
 def classes(page: Page) -> None:
     drawn(host(page, "spiral/rival"))
-    expect(host(page, "spiral/cut_words")).to_contain_text("straight cut")
+    expect(host(page, "spiral/cut_words")).to_contain_text("A straight line separates")
     redrawn(page, "digits/after")
     drawn(host(page, "digits/before"))
     expect(host(page, "digits/nearest_words")).to_contain_text("as they leave layer 1")

@@ -69,12 +69,12 @@ def test_what_is_of_a_replaced_run_is_dimmed_until_the_new_one_is_drawn(open_pag
     frames.hold()
     page.get_by_role("slider", name="Depth").focus()
     page.keyboard.press("ArrowLeft")
-    expect(page.get_by_text("Deep model, of one layer")).to_be_visible()
+    expect(page.get_by_text("Deep model: 1 layer")).to_be_visible()
     for name in ("deep", "rival", "bound", "layer_0", "mixture"):
         picture = page.locator(f'{STALE}[data-name="main/{name}"]')
         expect(picture).to_have_attribute("aria-busy", "true")
         expect(picture.locator(".plot-container")).to_have_css("opacity", "0.3")
-    expect(title).not_to_be_visible()  # nobody reads "Layer 1 of 2" under "of one layer"
+    expect(title).not_to_be_visible()  # nobody reads "Layer 1 of 2" under "1 layer"
     assert page.locator(DEEP).evaluate("box => getComputedStyle(box).opacity") == "1"
     frames.let_go()
     another_run(page, run)

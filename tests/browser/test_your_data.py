@@ -192,7 +192,7 @@ def test_classes_and_counts_go_the_whole_way(open_page, tmp_path, task, score):
 
 @pytest.mark.parametrize(
     ("shape", "sentence"),
-    [("step", "The deep model is better by"), ("line", "no difference beyond noise")],
+    [("step", "The deep model is better:"), ("line", "no difference beyond noise")],
 )
 def test_a_jump_gets_better_and_a_straight_line_the_honest_verdict(open_page, shape, sentence):
     rng = np.random.default_rng(3)
@@ -210,7 +210,7 @@ def test_bad_files_get_their_sentences_and_a_good_one_takes_them_away(open_page)
     page = at_your_data(open_page("/?data=step&inducing=5&layers=1"))
     for name, content, sentence in (
         ("empty.csv", b"", "This file is empty"),
-        ("book.xlsx", b"PK\x03\x04" + bytes(200), "This is an Excel workbook"),
+        ("book.xlsx", b"PK\x03\x04" + bytes(200), "no Excel workbook (.xlsx)"),
         ("garbage.csv", bytes(range(256)) * 8, "This file is not text"),
         ("header.csv", b"a,b\n", "a header but no rows"),
         ("alike.csv", b"a,b\n1,2\n1,2\n", "No column of this file can be a target"),

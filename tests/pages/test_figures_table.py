@@ -54,6 +54,7 @@ def tiny(classes: tuple[str, ...] = ()) -> ViewMany:
     bins = Reliability(
         predicted=np.array([0.2, 0.8]),
         observed=np.array([0.1, 0.9]),
+        error=np.array([0.1, 0.08]),
         low=np.array([0.05, 0.7]),
         high=np.array([0.2, 0.97]),
         counts=np.array([15, 25]),
