@@ -366,6 +366,7 @@ def switches(page: Page, quick: bool) -> dict[str, dict[str, Callable[[], None]]
 
     def offered(box: str) -> list[str]:
         page.get_by_role("combobox", name=box, exact=True).click()
+        page.get_by_role("option").first.wait_for()
         words = page.get_by_role("option").all_inner_texts()
         page.keyboard.press("Escape")
         return words
