@@ -4,10 +4,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
-.PHONY: app test lint bench
+.PHONY: app class test lint bench
 
 app: .venv/app.stamp
 	$(BIN)/streamlit run app.py
+
+# For a room: WORD=… keeps strangers out, PROCESSES=4 needs nginx; PORT=…, and ADDRESS=https://…
+# where a proxy of yours is in front.
+class: .venv/app.stamp
+	@WORD='$(WORD)' $(BIN)/python -m pages.ui.classroom --processes '$(or $(PROCESSES),1)' \
+	  --port '$(or $(PORT),8501)' --address '$(ADDRESS)'
 
 test: lint
 	$(BIN)/python tests/browser/get_browser.py

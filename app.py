@@ -12,6 +12,10 @@ if __name__ == "__main__":
         layout="wide",
         initial_sidebar_state=256,
     )
+    # A link that locks a page, or puts it into another, leaves no way to the others.
+    locked = st.query_params.get("lock") == "1" or getattr(
+        st.session_state.get("manner"), "lock", False
+    )
     st.navigation(
         {
             "Explore": [
@@ -49,13 +53,16 @@ if __name__ == "__main__":
                 st.Page("pages/learn/does_depth_help.py", title="8 · Does depth help?"),
                 st.Page("pages/learn/classes.py", title="9 · Classes"),
                 st.Page("pages/learn/for_practitioners.py", title="10 · For practitioners"),
+                st.Page("pages/learn/scale.py", title="11 · Scale"),
+                st.Page("pages/learn/results.py", title="12 · Results"),
                 st.Page("pages/learn/glossary.py", title="Glossary", url_path="glossary"),
             ],
         },
-        position="top",
+        position="hidden" if locked or st.context.is_embedded else "top",
     ).run()
 else:
     from pages.figures.boards import opening
+    from pages.ui.classroom.metrics import metrics_route
     from pages.ui.stage.early import early_route
     from pages.ui.stage.sockets import middleware, routes
     from pages.ui.startup import lifespan
@@ -63,6 +70,6 @@ else:
     app = st.App(
         __file__,
         lifespan=lifespan,
-        routes=[*routes, early_route(opening)],
+        routes=[*routes, early_route(opening), metrics_route],
         middleware=middleware,
     )

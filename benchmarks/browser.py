@@ -393,7 +393,7 @@ class Student(threading.Thread):
 
     def __init__(self, url: str, query: str):
         super().__init__(daemon=True)
-        self.url, self.query = url.replace("http", "ws"), query
+        self.address, self.url, self.query = url, url.replace("http", "ws"), query
         self.origin = Origin(url)
         self.session: ClientConnection | None = None
         self.token = self.run_id = self.phase = ""
@@ -478,17 +478,26 @@ class Student(threading.Thread):
                     self.hear(message if isinstance(message, bytes) else message.encode())
 
 
-def lesson(url: str, runs: int, watchers: int, seconds: float) -> dict[str, float]:
-    """So many runs, each watched by so many: frames a second, lag, and steps a second in all."""
+def lesson(
+    url: str, runs: int, watchers: int, seconds: float, paths: tuple[str, ...] = ("",)
+) -> dict[str, float]:
+    """So many runs, each watched by so many: frames a second, lag, and steps a second in all.
+
+    `paths` are those of the processes, which have the runs in turn.
+    """
     rest()
     owners = []
     for i in range(runs):
-        student = Student(url, f"data=chirp&seed={i}")
+        student = Student(url + paths[i % len(paths)], f"data=chirp&seed={i}")
         student.start()
         if not student.ready.wait(60):
             raise RuntimeError("A session gave no token.")
         owners.append(student)
-    others = [Student(url, f"run={owner.run_id}") for owner in owners for _ in range(watchers - 1)]
+    others = [
+        Student(owner.address, f"run={owner.run_id}")
+        for owner in owners
+        for _ in range(watchers - 1)
+    ]
     for student in others:
         student.start()
     everybody = owners + others
@@ -500,7 +509,7 @@ def lesson(url: str, runs: int, watchers: int, seconds: float) -> dict[str, floa
     lags: list[float] = []
     began, steps = time.perf_counter(), [owner.step for owner in owners]
     while time.perf_counter() - began < seconds:
-        lags.append(health(url) or 10.0)
+        lags.append(health(url + paths[0]) or 10.0)
         time.sleep(0.1)
     taken = time.perf_counter() - began
     for student in everybody:

@@ -1,22 +1,28 @@
 """A classroom of live runs: how often each one's picture could move, and what sharing costs.
 
     python -m benchmarks.classroom --runs 1,10,30 --seconds 30 [--json FILE]
+    python -m benchmarks.classroom --students 10,20 --processes 1,2 [--json FILE]
 
 Every run is a two-layer model and its rival on the step toy, watched all the time. The total of
 their steps is held against a bare loop of `train_chunk` over both models, in the same process
 (`kept`), and against as many such loops at once as the machine has cores (`kept_of_all`). A second
 table times the data of the playground's four pictures, which all watchers of a run share.
+
+With `--students`, whole servers as `make class` starts them: protocol clients, each with a run of
+its own, and the frames a second of the one that is served least.
 """
 
 import argparse
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import numpy as np
 
+from benchmarks.browser import lesson
 from benchmarks.report import print_table, write_rows
 from datasets import catalogue
 from dgp_core.gp.model import ModelSpec
@@ -25,6 +31,8 @@ from dgp_core.live.views.mixture import mixture_at
 from dgp_core.live.views.playground import Gallery, view_1d
 from dgp_core.live.workshop import Workshop
 from dgp_core.training.train import TrainSpec
+from pages.ui.classroom.__main__ import free_ports, serving
+from pages.ui.classroom.room import Room
 
 MODEL = ModelSpec(layers=2, inducing=25)
 TRAIN = TrainSpec(steps=10_000_000, minibatch=None, decay=False)
@@ -134,12 +142,40 @@ def measure_view(n_layers: int, repeats: int = 30) -> dict:
     }
 
 
+def students(processes: int, count: int, seconds: float) -> dict:
+    """One row: so many students, each with a run of their own, at a server of so many processes."""
+    (port,) = free_ports(1)
+    room = Room(f"http://127.0.0.1:{port}/", "", 1, processes)
+    paths = tuple(replace(room, process=n).own_base for n in range(1, processes + 1))
+    with serving(room, port, "127.0.0.1"):
+        seen = lesson(f"http://127.0.0.1:{port}", count, 1, seconds, paths)
+    return {
+        "processes": processes,
+        "students": count,
+        "frames_per_s_least": round(seen["least"], 2),
+        "steps_per_s_total": round(seen["steps"], 1),
+        "lag_ms": round(seen["lag"], 1),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(prog="benchmarks.classroom")
     parser.add_argument("--runs", default="1,10,30")
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--students", default="", help="such as 10,20: whole servers instead")
+    parser.add_argument("--processes", default="1,2", help="of these servers")
     parser.add_argument("--json", type=Path, help="write the rows to a file")
     options = parser.parse_args()
+    if options.students:
+        counts = [int(n) for n in options.students.split(",")]
+        processes = [int(n) for n in options.processes.split(",")]
+        rows = [students(p, n, options.seconds) for p in processes for n in counts]
+        print_table(rows)
+        if options.json:
+            write_rows(options.json, rows)
+        return
     alone, together = (bare_loops(min(10.0, options.seconds), n) for n in (1, os.cpu_count() or 1))
     rows = [measure(int(n), options.seconds, alone, together) for n in options.runs.split(",")]
     print_table(rows)

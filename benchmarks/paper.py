@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from benchmarks.report import print_table, write_rows
-from datasets.printed import PRINTED
+from datasets.printed import Printed, printed
 from dgp_core.evaluation.scores import log_likelihood, rmse
 from dgp_core.gp.data import Dataset, Scaler, split
 from dgp_core.gp.model import ModelSpec, create_model
@@ -81,20 +81,26 @@ def summary(rows: list[dict]) -> list[dict]:
         loglik = np.array([row["loglik"] for row in of_key])
         error = np.array([row["rmse"] for row in of_key])
         root = np.sqrt(max(len(of_key) - 1, 1))
-        printed = PRINTED.get(key, (None, None))
+        paper = [printed(key[0], score).get(key[1]) for score in ("loglik", "rmse")]
         lines.append(
             {
                 "set": key[0],
                 "model": key[1],
                 "splits": len(of_key),
                 "loglik": f"{loglik.mean():.2f} ({loglik.std() / root:.2f})",
-                "paper loglik": "–" if printed[0] is None else f"{printed[0]:.2f}",
+                "paper loglik": _printed(paper[0]),
                 "rmse": f"{error.mean():.3g} ({error.std() / root:.2g})",
-                "paper rmse": "–" if printed[1] is None else f"{printed[1]:.2f}",
+                "paper rmse": _printed(paper[1]),
                 "s a split": f"{np.mean([row['seconds'] for row in of_key]):.1f}",
             }
         )
     return lines
+
+
+def _printed(found: Printed | None) -> str:
+    if found is None:
+        return "–"
+    return f"{found.value:.2f}" + ("" if found.error is None else f" ({found.error:.2f})")
 
 
 def main():

@@ -9,6 +9,7 @@ this run, two a layer and output (B×M by M×M going forward, M×B by B×M going
 """
 
 import argparse
+import os
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -117,6 +118,8 @@ def measure(workload: str, L: int, M: int) -> dict:
         "peer_ms": peer,
         "times_faster": round(peer / (1e3 * seconds), 2),
         "aim": 2.0 if workload == "C" else 1.5,
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
     }
 
 

@@ -5,14 +5,17 @@ stored, not packed, so that no file can unpack to more than itself; every array 
 the structure that the written specification asks for before anything is believed.
 """
 
+import glob
 import hashlib
 import io
 import json
 import math
 import os
 import secrets
+import time
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,8 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.lib import format as npy
 
+from dgp_core.evaluation.conformal import Widening
 from dgp_core.gp.data import Scaler, Task
+from dgp_core.gp.domain import Domain
 from dgp_core.gp.model import MOST_JITTER, ModelSpec, create_model
+from dgp_core.gp.splits import SplitWay
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.train import Progress, TrainSpec
 
@@ -44,6 +50,12 @@ MOST_WEIGHTS = 10_000_000
 """Inputs times outputs of a layer, at the most."""
 
 ABOUT = "about.json"
+
+PART = ".part"
+"""The end of the name of a file that is being written."""
+
+STALE_SECONDS = 600.0
+"""Age of such a file after which nobody is writing it any more."""
 
 File = str | os.PathLike[str] | IO[bytes]
 
@@ -75,6 +87,10 @@ class Source:
     split_seed: int = 0
     streamed: bool = False
     """Whether the rows were read from the file a part at a time."""
+    split_way: SplitWay = "chance"
+    """By chance, the latest rows, or whole groups …"""
+    split_column: str = ""
+    """… of this column of the file."""
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -107,6 +123,10 @@ class Archive:
     """How the estimator was made, as JSON."""
     source: Source | None = None
     """Which rows the model learns from; None where nobody wrote it down."""
+    domain: Domain | None = None
+    """Where the training rows lie; None in files that were written before there was this."""
+    widening: Widening | None = None
+    """By how much its intervals are stretched; None where they are its own."""
     library: str = field(default_factory=library_version)
     """The version of the library that wrote the file."""
 
@@ -116,7 +136,11 @@ def save(file: File, archive: Archive) -> None:
 
     The same model gives the same bytes.
     """
-    content = _pack(archive)
+    write_bytes(file, _pack(archive))
+
+
+def write_bytes(file: File, content: bytes) -> None:
+    """Writes a model's bytes to a path, all or nothing, or to an open binary file."""
     if not isinstance(file, str | os.PathLike):
         file.write(content)
         return
@@ -124,16 +148,36 @@ def save(file: File, archive: Archive) -> None:
 
 
 def write(path: Path, blocks: Iterable[bytes]) -> None:
-    """Writes a file, all or nothing."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    """Writes a file, all or nothing, and to the disk itself.
+
+    What a process that was killed under way has left of the same file goes first.
+    """
+    for old in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}{PART}"):
+        with suppress(OSError):
+            if old.stat().st_mtime < time.time() - STALE_SECONDS:
+                old.unlink()
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PART}")
     try:
         with beside.open("xb") as part:
             part.writelines(blocks)
             part.flush()
             os.fsync(part.fileno())
         os.replace(beside, path)
+        _sync_folder(path.parent)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Puts a folder's list of names on the disk, where the system can: after a loss of power the
+    new file is there under its name. (It is written whether or not this works.)"""
+    if os.name == "posix":
+        with suppress(OSError):
+            opened = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(opened)
+            finally:
+                os.close(opened)
 
 
 def load(file: File) -> Archive:
@@ -142,13 +186,24 @@ def load(file: File) -> Archive:
     Whatever the content, it gives a model or an ArchiveError; a path that cannot be opened gives
     Python's own OSError.
     """
+    content = read_bytes(file)
+    with whatever_happens():
+        return rebuild(*unzipped(content))
+
+
+def read_bytes(file: File) -> bytes:
+    """The bytes of a file, some more than a model may have at the most."""
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
-    else:
-        content = file.read(MOST_BYTES + 1)
+            return opened.read(MOST_BYTES + 1)
+    return file.read(MOST_BYTES + 1)
+
+
+@contextmanager
+def whatever_happens() -> Iterator[None]:
+    """Every failure to read a file is an ArchiveError."""
     try:
-        return _unpack(content)
+        yield
     except ArchiveError:
         raise
     except Exception as error:  # whatever a hostile file may cause, it is the file's fault
@@ -174,38 +229,60 @@ def _named_leaves(state: TrainState) -> dict[str, Any]:
     return {jax.tree_util.keystr(p, simple=True, separator="/"): leaf for p, leaf in leaves}
 
 
-_SCALER = tuple(f.name for f in fields(Scaler))
+SCALER = tuple(f.name for f in fields(Scaler))
+DOMAIN = tuple(f.name for f in fields(Domain))
 
 
 def _pack(archive: Archive) -> bytes:
     """The file's bytes: members in a fixed order, without dates, not compressed."""
     state, progress = archive.state, archive.progress
-    about = {
-        "format": FORMAT,
-        "library": archive.library,
+    about = description(archive) | {
         "model": asdict(archive.model),
         "dtype": str(state.model.layers[0].inducing.dtype),
         "training": asdict(archive.training),
-        "task": archive.task,
-        "input_names": list(archive.input_names),
-        "output_names": list(archive.output_names),
-        "classes": list(archive.classes),
         "progress": {
             "steps": progress.steps,
             "seconds": progress.seconds,
             "failures": progress.failures,
             "stopped": progress.stopped,
         },
-        "recipe": archive.recipe,
         "settings": archive.settings,
-        "source": None if archive.source is None else asdict(archive.source),
     }
     L = len(state.model.layers)
     fit = np.concatenate([np.zeros(0), *progress.fit])
     kl = np.concatenate([np.zeros((0, L)), *progress.kl])
     arrays = {f"state/{name}": np.asarray(leaf) for name, leaf in _named_leaves(state).items()}
-    arrays |= {f"scaler/{name}": np.asarray(getattr(archive.scaler, name)) for name in _SCALER}
+    arrays |= {f"scaler/{name}": np.asarray(getattr(archive.scaler, name)) for name in SCALER}
     arrays |= {"history/fit": fit, "history/kl": kl}
+    content = zipped(about, arrays | domain_arrays(archive.domain))
+    # What was written is read back before anybody relies on it.
+    rebuild(*unzipped(content))
+    return content
+
+
+def domain_arrays(domain: Domain | None) -> dict[str, np.ndarray]:
+    """Where the training rows lie, by the names of the file's parts."""
+    return {f"domain/{name}": getattr(domain, name) for name in DOMAIN} if domain else {}
+
+
+def description(record: Any) -> dict[str, Any]:
+    """What files of GPs and of straight lines say alike."""
+    widened = record.widening
+    return {
+        "format": FORMAT,
+        "library": record.library,
+        "task": record.task,
+        "input_names": list(record.input_names),
+        "output_names": list(record.output_names),
+        "classes": list(record.classes),
+        "recipe": record.recipe,
+        "source": None if record.source is None else asdict(record.source),
+        "widening": None if widened is None else asdict(widened) | {"factor": [*widened.factor]},
+    }
+
+
+def zipped(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """The bytes of a file: its description as JSON, and its arrays."""
     try:
         text = json.dumps(about, allow_nan=False, ensure_ascii=False, indent=1).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -220,14 +297,11 @@ def _pack(archive: Archive) -> bytes:
             member = io.BytesIO()
             npy.write_array(member, np.asarray(array, order="C"), (1, 0), allow_pickle=False)
             members.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-    content = whole.getvalue()
-    # What was written is read back before anybody relies on it.
-    _unpack(content)
-    return content
+    return whole.getvalue()
 
 
-def _unpack(content: bytes) -> Archive:
-    """The archive that these bytes hold."""
+def unzipped(content: bytes) -> "tuple[Text, dict[str, bytes]]":
+    """The description and the arrays that these bytes hold."""
     _demand(len(content) <= MOST_BYTES, f"A saved model has at most {MOST_BYTES:,} bytes.")
     _demand(
         zipfile.is_zipfile(io.BytesIO(content)),
@@ -250,8 +324,8 @@ def _unpack(content: bytes) -> Archive:
             "they are.",
         )
         _demand(members.getinfo(ABOUT).file_size <= MOST_TEXT, "Its description is too long.")
-        about = _Text(_json(members.read(ABOUT)), "the description")
-        return _rebuild(about, {n: members.read(n) for n in names if n != ABOUT})
+        about = Text(_json(members.read(ABOUT)), "the description")
+        return about, {n: members.read(n) for n in names if n != ABOUT}
 
 
 def _json(text: bytes) -> Any:
@@ -261,7 +335,7 @@ def _json(text: bytes) -> Any:
     return json.loads(text.decode("utf-8"), parse_constant=refuse)
 
 
-class _Text:
+class Text:
     """A JSON object whose entries are checked as they are taken."""
 
     def __init__(self, value: Any, what: str):
@@ -344,10 +418,19 @@ _SOURCE: dict[str, Callable[[Any], bool]] = {
     "held_out": lambda value: _is_number(value) and 0 <= value < 1,
     "split_seed": lambda value: _is_count(value) and value < 1 << 32,
     "streamed": lambda value: type(value) is bool,
+    "split_way": _one_of(*get_args(SplitWay)),
+    "split_column": _is_text,
+}
+_WIDENING: dict[str, Callable[[Any], bool]] = {
+    "factor": _list_of(lambda value: _is_number(value) and value >= 1),
+    "rows": _is_count,
+    "checked": lambda value: _is_count(value) and value > 0,
+    "before": lambda value: _is_number(value) and 0 <= value <= 1,
+    "after": lambda value: _is_number(value) and 0 <= value <= 1,
 }
 
 
-def _spec(kind: type, rules: dict[str, Callable[[Any], bool]], about: _Text) -> Any:
+def _spec(kind: type, rules: dict[str, Callable[[Any], bool]], about: Text) -> Any:
     """A specification from its JSON; its own checks have the last word."""
     about.only(*rules)
     values = {name: about.take(name, fits) for name, fits in rules.items()}
@@ -357,8 +440,46 @@ def _spec(kind: type, rules: dict[str, Callable[[Any], bool]], about: _Text) -> 
         raise ArchiveError(f"In {about.what}: {error}") from error
 
 
-def _rebuild(about: _Text, members: dict[str, bytes]) -> Archive:
+def rebuild(about: Text, members: dict[str, bytes]) -> Archive:
     """The archive from its description and its arrays."""
+    _demand(
+        "kind" not in about.value,
+        "This file holds a straight line, which has no steps: it predicts and scores, and that is "
+        "all.",
+    )
+    named = described(about)
+    task, classes = named["task"], named["classes"]
+    spec = _spec(ModelSpec, _MODEL, Text(about.take("model", _is_object), "the model"))
+    training = _spec(TrainSpec, _TRAINING, Text(about.take("training", _is_object), "training"))
+    dtype = about.take("dtype", _one_of("float32", "float64"))
+
+    read = Arrays(members)
+    D, P = len(named["input_names"]), len(named["output_names"])
+    scaler = scaler_of(read, D, P)
+    if task in ("binary", "multiclass"):
+        fits = P == 1 and (
+            len(classes) == 2 if spec.likelihood == "bernoulli" else len(classes) > 1
+        )
+        _demand(fits, "The classes of this model do not fit its likelihood.")
+    n_inputs = int(scaler.kept.sum())
+    domain = domain_of(read, D, n_inputs)
+    state = _state(spec, dtype, n_inputs, P, len(classes), read)
+    progress = _progress(Text(about.take("progress", _is_object), "the progress"), spec, read)
+    _demand(not read.left, "There are unknown parts in this file.")
+    return Archive(
+        model=spec,
+        training=training,
+        scaler=scaler,
+        state=state,
+        progress=progress,
+        domain=domain,
+        settings=about.take("settings", _or_none(_is_object)),
+        **named,
+    )
+
+
+def described(about: Text) -> dict[str, Any]:
+    """What `description` wrote, checked."""
     written = about.take("format", _is_count)
     _demand(
         written <= FORMAT,
@@ -370,57 +491,49 @@ def _rebuild(about: _Text, members: dict[str, bytes]) -> Archive:
     input_names = tuple(about.take("input_names", _list_of(_is_text)))
     output_names = tuple(about.take("output_names", _list_of(_is_text)))
     classes = tuple(about.take("classes", _list_of(_is_label)))
-    spec = _spec(ModelSpec, _MODEL, _Text(about.take("model", _is_object), "the model"))
-    training = _spec(TrainSpec, _TRAINING, _Text(about.take("training", _is_object), "training"))
-    dtype = about.take("dtype", _one_of("float32", "float64"))
+    _demand(len({type(c) for c in classes}) < 2, "The classes of this model are not of one kind.")
+    _demand(len(set(classes)) == len(classes), "A class of this model is named twice.")
+    _demand(bool(input_names and output_names), "A model needs at least one input and one output.")
+    # Files that were written before there were these entries lack them.
+    source, widened = about.value.get("source"), about.value.get("widening")
+    if isinstance(source, dict):
+        source = {"split_way": "chance", "split_column": "", **source}
+    if widened is not None:
+        widened = _spec(Widening, _WIDENING, Text(widened, "the widening"))
+        fits = task in ("regression", "counts") and len(widened.factor) == len(output_names)
+        _demand(fits, "The widening of this model does not fit its outputs.")
+    return {
+        "task": task,
+        "input_names": input_names,
+        "output_names": output_names,
+        "classes": classes,
+        "recipe": about.take("recipe", _or_none(_is_object)),
+        "source": None if source is None else _spec(Source, _SOURCE, Text(source, "the source")),
+        "widening": widened,
+        "library": about.take("library", _is_text),
+    }
 
-    read = _Arrays(members)
-    D, P = len(input_names), len(output_names)
-    _demand(D > 0 and P > 0, "A model needs at least one input and one output.")
+
+def scaler_of(read: "Arrays", n_inputs: int, n_outputs: int) -> Scaler:
+    """The units of a model."""
     scaler = Scaler(
         **{
             name: read.take(
                 f"scaler/{name}",
-                (P if name.startswith("y") else D,),
+                (n_outputs if name.startswith("y") else n_inputs,),
                 "bool" if name == "kept" else "float64",
             )
-            for name in _SCALER
+            for name in SCALER
         }
     )
     _demand(
         bool(scaler.kept.any() and (scaler.x_scale > 0).all() and (scaler.y_scale > 0).all()),
         "The units of this model are damaged: a scale must be positive.",
     )
-    if task in ("binary", "multiclass"):
-        fits = P == 1 and (
-            len(classes) == 2 if spec.likelihood == "bernoulli" else len(classes) > 1
-        )
-        _demand(fits, "The classes of this model do not fit its likelihood.")
-    _demand(len({type(c) for c in classes}) < 2, "The classes of this model are not of one kind.")
-    _demand(len(set(classes)) == len(classes), "A class of this model is named twice.")
-    state = _state(spec, dtype, int(scaler.kept.sum()), P, len(classes), read)
-    progress = _progress(_Text(about.take("progress", _is_object), "the progress"), spec, read)
-    _demand(not read.left, "There are unknown parts in this file.")
-    # Files that were written before there was this entry lack it.
-    source = about.value.get("source")
-    return Archive(
-        model=spec,
-        training=training,
-        scaler=scaler,
-        state=state,
-        progress=progress,
-        task=task,
-        input_names=input_names,
-        output_names=output_names,
-        classes=classes,
-        recipe=about.take("recipe", _or_none(_is_object)),
-        settings=about.take("settings", _or_none(_is_object)),
-        source=None if source is None else _spec(Source, _SOURCE, _Text(source, "the source")),
-        library=about.take("library", _is_text),
-    )
+    return scaler
 
 
-class _Arrays:
+class Arrays:
     """The file's arrays, each taken by its name, shape and type."""
 
     def __init__(self, members: dict[str, bytes]):
@@ -428,6 +541,9 @@ class _Arrays:
 
     def size(self) -> int:
         return sum(map(len, self.left.values()))
+
+    def has(self, name: str) -> bool:
+        return f"{name}.npy" in self.left
 
     def take(self, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
         """An array of finite numbers; a length of None is any."""
@@ -457,8 +573,28 @@ class _Arrays:
         return array
 
 
+def domain_of(read: Arrays, D: int, n_inputs: int) -> Domain | None:
+    """Where the training rows lie; None in files that were written before there was this."""
+    if not read.has("domain/low"):
+        return None
+    shapes: dict[str, tuple[int | None, ...]] = {"centres": (None, n_inputs), "radius": ()}
+    domain = Domain(
+        **{
+            name: read.take(
+                f"domain/{name}", shapes.get(name, (D,)), "bool" if name == "whole" else "float64"
+            )
+            for name in DOMAIN
+        }
+    )
+    _demand(
+        bool((domain.low <= domain.high).all() and len(domain.centres) and domain.radius > 0),
+        "The range of the training rows is damaged.",
+    )
+    return domain
+
+
 def _state(
-    spec: ModelSpec, dtype: str, n_inputs: int, n_outputs: int, n_classes: int, read: _Arrays
+    spec: ModelSpec, dtype: str, n_inputs: int, n_outputs: int, n_classes: int, read: Arrays
 ) -> TrainState:
     """The training state: the structure that the specification gives, filled from the arrays."""
     many = spec.likelihood in ("robust_max", "softmax")
@@ -496,7 +632,7 @@ def _state(
     return replace(state, key=jax.random.wrap_key_data(state.key))
 
 
-def _progress(about: _Text, spec: ModelSpec, read: _Arrays) -> Progress:
+def _progress(about: Text, spec: ModelSpec, read: Arrays) -> Progress:
     about.only("steps", "seconds", "failures", "stopped")
     fit = read.take("history/fit", (None,), "float64")
     kl = read.take("history/kl", (len(fit), spec.layers), "float64")

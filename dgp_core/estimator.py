@@ -3,18 +3,21 @@
 import operator
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError
 from dgp_core.gp.data import Dataset, Scaler, Task
+from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import for_task
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import SKETCH, MeanFunction, ModelSpec, Precision, create_model
@@ -23,11 +26,13 @@ from dgp_core.gp.predict import (
     class_probabilities,
     draw_observations,
     function_draws,
+    joint_latent,
     layer_views,
     log_density,
     predict_latent,
     predict_observed,
 )
+from dgp_core.tables.plain import counted
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.progress import ProgressBar
 from dgp_core.training.train import HOPELESS, Progress, Rows, TrainSpec, resume
@@ -37,6 +42,9 @@ MOST_PREDICT_SAMPLES = 10_000
 
 QUANTILE_DRAWS = 4000
 """Observations drawn a row where the noise is not Gaussian and a quantile has no formula."""
+
+
+Missing = Literal["fill", "drop", "error"]
 
 
 def _several(value: Any) -> Any:
@@ -69,6 +77,8 @@ class _DeepGP(BaseEstimator):
         predict_samples: int = 100,
         precision: Precision = "auto",
         progress: bool = False,
+        missing: Missing = "fill",
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.layers = layers
         self.inducing = inducing
@@ -88,6 +98,8 @@ class _DeepGP(BaseEstimator):
         self.predict_samples = predict_samples
         self.precision: Precision = precision
         self.progress = progress
+        self.missing: Missing = missing
+        self.random_state = random_state
 
     # The learnt part, set by `fit` and `load`.
     model_spec_: ModelSpec
@@ -100,6 +112,12 @@ class _DeepGP(BaseEstimator):
     output_names_: tuple[str, ...]
     recipe_: dict | None
     """How a user's table became numbers, as JSON: saved along with the model."""
+    domain_: Domain | None
+    """Where the training rows lie."""
+    medians_: np.ndarray | None
+    """What stands for a missing value of each feature; None where they are not filled."""
+    marked_: np.ndarray
+    """Features whose missing values have an input of their own, by their places."""
 
     _estimator: str
     _likelihoods: tuple[str, ...]
@@ -139,8 +157,16 @@ class _DeepGP(BaseEstimator):
             decay=bool(self.decay),
             tolerance=float(self.tolerance),
             seconds=None if self.seconds is None else float(self.seconds),
-            seed=operator.index(self.seed),
+            seed=self._seed(),
         )
+
+    def _seed(self) -> int:
+        """`random_state` where there is one, as scikit-learn understands it, else `seed`."""
+        if self.random_state is None:
+            return operator.index(self.seed)
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(np.iinfo(np.int32).max))
+        return operator.index(self.random_state)
 
     def _model_spec(self, likelihood: str, most_inducing: int | None = None) -> ModelSpec:
         if likelihood not in self._likelihoods:
@@ -164,8 +190,45 @@ class _DeepGP(BaseEstimator):
     def _inputs(self, X: Any) -> np.ndarray:
         """X as numbers (N, D), checked against what the model was fitted to, in standard units."""
         check_is_fitted(self)
-        rows: Any = validate_data(self, X, reset=False, dtype=np.float64)
-        return self.scaler_.inputs(rows)
+        rows: Any = validate_data(self, X, reset=False, dtype=np.float64, **self._finite)
+        return self.scaler_.inputs(self._filled(rows))
+
+    # Missing values, by the rule of `tables.recipe`.
+
+    @property
+    def _finite(self) -> dict[str, Any]:
+        if self.missing not in get_args(Missing):
+            raise ValueError(f"missing is one of {', '.join(get_args(Missing))}.")
+        return {"ensure_all_finite": True if self.missing == "error" else "allow-nan"}
+
+    def _learn_missing(self, X: np.ndarray) -> None:
+        """Medians of the training rows; features with a missing value there are marked."""
+        self.medians_, self.marked_ = None, np.zeros(0, int)
+        if self.missing == "fill":
+            absent = np.isnan(X)
+            self.marked_ = np.flatnonzero(absent.any(0))
+            known = np.where(absent.all(0), 0.0, X)
+            self.medians_ = np.nanmedian(known, 0)
+
+    def _filled(self, X: np.ndarray) -> np.ndarray:
+        """Rows (N, features) as inputs: missing values filled, and marked in further columns."""
+        absent = np.isnan(X)
+        if self.medians_ is None:
+            if absent.any():
+                raise ValueError(
+                    f"X has missing values in {counted(int(absent.any(1).sum()), 'row')}, and this "
+                    "model was not fitted to fill them: complete these rows, or fit with "
+                    "missing='fill'."
+                )
+            return X
+        if not (absent.any() or self.marked_.size):
+            return X
+        return np.hstack([np.where(absent, self.medians_, X), absent[:, self.marked_]])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "error"
+        return tags
 
     def _rows_of(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """X (N, D) and y (N, P) as numbers; a class as its code."""
@@ -173,12 +236,37 @@ class _DeepGP(BaseEstimator):
 
     # Fitting.
 
-    def _fit(self, X: np.ndarray, Y: np.ndarray, task: Task, likelihood: str, n_classes: int):
-        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
-        rows = Dataset("rows", X, Y, tuple(names), self.output_names_, task)
+    def _used(
+        self, X: np.ndarray, Y: np.ndarray, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """The rows that train, and their weights: not those of weight 0, nor incomplete ones that
+        are to be dropped."""
+        use = np.ones(len(X), bool)
+        if self.missing == "drop":
+            use &= ~np.isnan(X).any(1)
+        w = None
+        if sample_weight is not None:
+            w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            use &= w > 0
+        if not use.any():
+            raise ValueError("No row is left to learn from: all are incomplete or weigh nothing.")
+        return X[use], Y[use], None if w is None else w[use]
+
+    def _fit(
+        self,
+        X: np.ndarray,
+        Y: np.ndarray,
+        task: Task,
+        likelihood: str,
+        n_classes: int,
+        weights: np.ndarray | None,
+    ):
+        self._learn_missing(X)
+        X = self._filled(X)
+        rows = Dataset("rows", X, Y, self._input_names(), self.output_names_, task)
         with np.errstate(over="ignore", invalid="ignore"):
-            scaler = Scaler.fit(rows)
-            X, Y = scaler.inputs(X), scaler.outputs(Y)
+            scaler = Scaler.fit(rows, weights)
+            raw, X, Y = X, scaler.inputs(X), scaler.outputs(Y)
         sizes = (X, Y, scaler.x_scale, scaler.y_scale)
         if not all(np.isfinite(size).all() for size in sizes):
             raise ValueError("X or y holds numbers too large to be scaled: change their unit.")
@@ -187,13 +275,19 @@ class _DeepGP(BaseEstimator):
         spec = self._model_spec(likelihood, most)
         model = create_model(spec, X, Y.shape[1], n_classes, train_spec.seed)
         self.model_spec_, self.scaler_, self.recipe_ = spec, scaler, None
-        self._rows = X, Y
+        self.domain_ = Domain.fit(raw, scaler)
+        self._rows = X, Y, weights
         state = create_state(model, jax.random.key(train_spec.seed))
         return self._train(state, train_spec, Progress())
 
+    def _input_names(self) -> tuple[str, ...]:
+        """A name for each input: the features, and which of them are missing."""
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+        return (*names, *(f"{names[i]} is missing" for i in self.marked_))
+
     def _train(self, state: TrainState, spec: TrainSpec, progress: Progress) -> Self:
-        X, Y = self._rows
-        rows = Rows.create(X, Y, spec.minibatch, state.jitter.dtype, spec.seed)
+        X, Y, weights = self._rows
+        rows = Rows.create(X, Y, spec.minibatch, state.jitter.dtype, spec.seed, weights)
         with ProgressBar(spec.steps, progress.steps, shown=self.progress) as bar:
             self.state_, self.progress_ = resume(state, rows, spec, progress, bar.on_chunk)
         self.train_spec_ = spec
@@ -205,16 +299,19 @@ class _DeepGP(BaseEstimator):
             )
         return self
 
-    def continue_training(self, steps: int, X: Any = None, y: Any = None) -> Self:
+    def continue_training(
+        self, steps: int, X: Any = None, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """So many steps more, from where training stopped; the rates fall towards the new end.
 
-        X and y are those of `fit`; they are needed again only after `load`, since a file holds no
-        training rows.
+        X, y and their weights are those of `fit`; they are needed again only after `load`, since a
+        file holds no training rows.
         """
         check_is_fitted(self)
         if X is not None:
-            X, Y = self._rows_of(X, y, reset=False)
-            self._rows = self.scaler_.inputs(X), self.scaler_.outputs(Y)
+            X, Y, weights = self._used(*self._rows_of(X, y, reset=False), sample_weight)
+            X = self.scaler_.inputs(self._filled(X))
+            self._rows = X, self.scaler_.outputs(Y), weights
         elif not hasattr(self, "_rows"):
             raise ValueError(
                 "A saved model holds no training rows: call continue_training(steps, X, y) with "
@@ -311,8 +408,10 @@ class _DeepGP(BaseEstimator):
     def save(self, file: archive.File) -> None:
         """Writes the model, but no training rows, to a path or an open binary file."""
         check_is_fitted(self)
-        named = hasattr(self, "feature_names_in_")
-        names = self.feature_names_in_ if named else [f"x{i}" for i in range(self.n_features_in_)]
+        parameters = {n: _several(v) for n, v in self.get_params().items()}
+        if isinstance(self.random_state, np.random.RandomState):
+            parameters |= {"seed": self.train_spec_.seed, "random_state": None}
+        medians = None if self.medians_ is None else self.medians_.tolist()
         archive.save(
             file,
             Archive(
@@ -322,15 +421,18 @@ class _DeepGP(BaseEstimator):
                 state=self.state_,
                 progress=self.progress_,
                 task=self._task(),
-                input_names=tuple(names),
+                input_names=self._input_names(),
                 output_names=self.output_names_,
                 classes=self._classes(),
                 recipe=self.recipe_,
                 settings={
-                    "parameters": {n: _several(v) for n, v in self.get_params().items()},
-                    "named_inputs": named,
+                    "parameters": parameters,
+                    "named_inputs": hasattr(self, "feature_names_in_"),
                     "vector_output": self._vector_output,
+                    "medians": medians,
+                    "marked": self.marked_.tolist(),
                 },
+                domain=self.domain_,
             ),
         )
 
@@ -367,13 +469,35 @@ class _DeepGP(BaseEstimator):
         model.model_spec_, model.train_spec_ = record.model, record.training
         model.scaler_, model.state_ = record.scaler, record.state
         model.progress_, model.recipe_ = record.progress, record.recipe
-        model.n_features_in_ = len(record.input_names)
+        model.domain_ = record.domain
+        model._restore_missing(settings, len(record.input_names))
         if named:
-            model.feature_names_in_ = np.asarray(record.input_names, dtype=object)
+            features = record.input_names[: model.n_features_in_]
+            model.feature_names_in_ = np.asarray(features, dtype=object)
         model.output_names_ = record.output_names
         model._vector_output = vector and len(record.output_names) == 1
         model._restore_classes(record)
         return model
+
+    def _restore_missing(self, settings: dict, n_inputs: int) -> None:
+        """How missing values are filled; files that were written before there was this lack it."""
+        medians, marked = settings.get("medians"), settings.get("marked", [])
+        D = n_inputs - len(marked) if isinstance(marked, list) else 0
+        good = (
+            D > 0
+            and all(type(i) is int and 0 <= i < D for i in marked)
+            and (
+                not marked
+                if medians is None
+                else isinstance(medians, list)
+                and len(medians) == D
+                and all(type(m) in (int, float) and np.isfinite(m) for m in medians)
+            )
+        )
+        if not good:
+            raise ArchiveError("How this estimator fills missing values is damaged: save it again.")
+        self.n_features_in_, self.marked_ = D, np.array(marked, int)
+        self.medians_ = None if medians is None else np.array(medians, np.float64)
 
     _vector_output: bool
     """Whether y was a vector, so that predictions are vectors too."""
@@ -397,27 +521,36 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
     """A deep GP for numbers: `fit(X, y)`, then `predict(X)`, in the units of X and y.
 
     `likelihood` is "gaussian" (the default), "student_t" for outliers or "poisson" for counts;
-    `steps=None` is the library's own recipe; `seed` fixes everything that is drawn.
+    `steps=None` is the library's own recipe; `seed` fixes everything that is drawn, or
+    `random_state`, where it is given. Missing values (NaN) in X are filled with the training rows'
+    medians and marked in inputs of their own; `missing="drop"` leaves out their rows, "error"
+    refuses them.
     """
 
     _estimator = "regressor"
     _likelihoods = ("gaussian", "student_t", "poisson")
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learns from rows X (N, D) and y, (N,) or (N, P)."""
-        self._vector_output = np.asarray(y).ndim == 1
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learns from rows X (N, D) and y, (N,) or (N, P).
+
+        A row of weight w counts w times in the bound's likelihood term: Σ w_i E log p(y_i | f_i).
+        """
         names = getattr(y, "columns", [getattr(y, "name", None)])
-        X, Y = self._rows_of(X, y, reset=True)
+        X, Y, weights = self._used(*self._rows_of(X, y, reset=True), sample_weight)
+        # A column is a vector, as for scikit-learn's GaussianProcessRegressor.
+        self._vector_output = Y.shape[1] == 1
         named = all(isinstance(name, str) for name in names)
         self.output_names_ = tuple(names if named else (f"y{i}" for i in range(Y.shape[1])))
         task = self._task()
-        return self._fit(X, Y, task, self.likelihood or for_task(task), 0)
+        return self._fit(X, Y, task, self.likelihood or for_task(task), 0, weights)
 
     def _task(self) -> Task:
         return "counts" if self.likelihood == "poisson" else "regression"
 
     def _rows_of(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        form: dict[str, Any] = dict(dtype=np.float64, multi_output=True, y_numeric=True)
+        form: dict[str, Any] = dict(
+            dtype=np.float64, multi_output=True, y_numeric=True, **self._finite
+        )
         X, y = validate_data(self, X, y, reset=reset, **form)
         Y = y.astype(np.float64).reshape(len(X), -1)
         if self._task() == "counts" and ((Y < 0).any() or (Y % 1 != 0).any()):
@@ -440,12 +573,44 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
         return observed.affine(self.scaler_.y_scale, self.scaler_.y_mean)
 
     def predict(
-        self, X: Any, return_std: bool = False
+        self, X: Any, return_std: bool = False, return_cov: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """The mean of y* for each row, and its deviation, noise included, where asked."""
+        """The mean of y* for each row; where asked, its standard deviation, noise included, or the
+        covariance of all rows (N, N), or (N, N, P)."""
+        if return_std and return_cov:
+            raise ValueError("Ask for return_std or for return_cov, not for both.")
         mixture = self.predict_mixture(X)
         mean = self._shaped(mixture.mean)
+        if return_cov:
+            return mean, self._covariance(X)
         return (mean, self._shaped(np.sqrt(mixture.variance))) if return_std else mean
+
+    def _covariance(self, X: Any) -> np.ndarray:
+        """Cov y = Cov E[y | f] + diag E Var[y | f], in the user's units."""
+        X, model, key = self._inputs(X), self.state_.model, self._key(None, 3)
+        S = operator.index(self.predict_samples)
+        if self.model_spec_.likelihood in ("gaussian", "student_t"):  # E[y | f] = f
+            mean, covariance = joint_latent(model, X, key, S)
+            noise = predict_observed(model, Mixture(mean[None], np.zeros_like(mean)[None])).variance
+        else:
+            F = function_draws(model, X, key, S)[-1]
+            observed = predict_observed(model, Mixture(F, np.zeros_like(F)))
+            centred = observed.means - observed.means.mean(0)
+            covariance = np.einsum("snp,smp->pnm", centred, centred) / S
+            noise = observed.variances.mean(0)
+        covariance = np.moveaxis(covariance + noise.T[:, None] * np.eye(len(X)), 0, 2)
+        return self._shaped(covariance * self.scaler_.y_scale**2)
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
+    ) -> np.ndarray:
+        """Observations drawn together at all rows, noise included: (N, S), or (N, P, S)."""
+        X, model = self._inputs(X), self.state_.model
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        key_f, key_y = jax.random.split(jax.random.key(seed))
+        F = function_draws(model, X, key_f, operator.index(n_samples))[-1]
+        Y = np.asarray(model.likelihood.sample(key_y, jnp.asarray(F)), np.float64)
+        return np.moveaxis(self._shaped(self.scaler_.outputs_back(Y)), 0, -1)
 
     def predict_quantiles(self, X: Any, levels: Any) -> np.ndarray:
         """The values below which y* lies with these probabilities: (K, N), or (K, N, P).
@@ -491,10 +656,11 @@ class DeepGPClassifier(ClassifierMixin, _DeepGP):
 
     classes_: np.ndarray
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learns from rows X (N, D) and a label a row, y (N,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learns from rows X (N, D) and a label a row, y (N,), each row of its weight."""
         labels: Any
-        X, labels = validate_data(self, X, y, dtype=np.float64)
+        X, labels = validate_data(self, X, y, dtype=np.float64, **self._finite)
+        X, labels, weights = self._used(X, labels, sample_weight)
         try:
             check_classification_targets(labels)
             self.classes_ = np.unique(labels)
@@ -513,7 +679,7 @@ class DeepGPClassifier(ClassifierMixin, _DeepGP):
         if likelihood == "bernoulli" and C > 2:
             raise ValueError(f"bernoulli is for 2 classes, not {C}: choose robust_max or softmax.")
         self._vector_output, self.output_names_ = True, ("y",)
-        return self._fit(X, self._codes(labels), self._task(), likelihood, C)
+        return self._fit(X, self._codes(labels), self._task(), likelihood, C, weights)
 
     def _codes(self, labels: np.ndarray) -> np.ndarray:
         """Each label's place among the classes (N, 1)."""
@@ -525,7 +691,7 @@ class DeepGPClassifier(ClassifierMixin, _DeepGP):
 
     def _rows_of(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         labels: Any
-        X, labels = validate_data(self, X, y, reset=reset, dtype=np.float64)
+        X, labels = validate_data(self, X, y, reset=reset, dtype=np.float64, **self._finite)
         return X, self._codes(labels)
 
     def _task(self) -> Task:

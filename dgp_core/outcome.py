@@ -1,29 +1,36 @@
 """What a saved model says of a user's rows, in the units and under the names of the user's file."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dgp_core.archive import Archive, ArchiveError
+from dgp_core.archive import Archive, ArchiveError, Source
 from dgp_core.estimator import QUANTILE_DRAWS, DeepGPClassifier, DeepGPRegressor
 from dgp_core.evaluation import scores
+from dgp_core.evaluation.boosting import Boosted, BoostedClasses, BoostedCount, BoostedNumber
+from dgp_core.evaluation.conformal import Widening
 from dgp_core.evaluation.forecast import (
     Forecast,
+    ScaledExactGP,
     StraightLine,
     from_draws,
     from_mixture,
     straight_line,
 )
 from dgp_core.evaluation.scores import Draws
-from dgp_core.gp.data import Dataset
+from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import Poisson
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import DeepGP
 from dgp_core.gp.predict import draw_observations, log_density, predict_observed
 from dgp_core.gp.references import BayesianLinear, BayesianLogistic, BayesianPoisson
-from dgp_core.tables.plain import export_csv
-from dgp_core.tables.recipe import Recipe
+from dgp_core.line_file import LineArchive
+from dgp_core.tables.plain import counted, export_csv, visible
+from dgp_core.tables.recipe import ColumnRecipe, Recipe
 from dgp_core.tables.table import Table, as_written
 
 BLOCK = 2_000
@@ -40,10 +47,58 @@ EVEN_LEVELS = (np.arange(400) + 0.5) / 400
 """The quantiles by which a distribution without a formula is scored."""
 
 
-class Line:
-    """A straight line that answers as a GP's estimator does, in the units of the data set."""
+WIDENED = " (widened)"
+"""Behind the name of a quantile that conformal widening has moved."""
 
-    def __init__(self, line: StraightLine):
+OUTSIDE, DISTANCE, WHY_NOT = "outside", "distance", "why not"
+"""Columns of an exported prediction: what of the row lies outside the training rows, how far it is
+from them (1 is as far as 99 % of them are from their centres, at the most), and why it is blank."""
+
+REASONS_SHOWN = 3
+
+
+@dataclass
+class Tally:
+    """How many rows of a file were predicted, and why not the others."""
+
+    rows: int = 0
+    blank: Counter[str] = field(default_factory=Counter)
+    outside: int = 0
+
+    @property
+    def predicted(self) -> int:
+        return self.rows - self.blank.total()
+
+    def sentences(self, name: str) -> list[str]:
+        """What there is to say of the file, in words."""
+        file = visible(name, 200)
+        if not self.blank:
+            said = [f"{counted(self.rows, 'row')} of {file} predicted."]
+        else:
+            n = self.blank.total()
+            said = [
+                f"{self.predicted:,} of {counted(self.rows, 'row')} of {file} predicted.",
+                f"{counted(n, 'row')} {'is' if n == 1 else 'are'} left blank, and the column "
+                f"“{WHY_NOT}” says why: {self._reasons()}.",
+            ]
+        if self.outside:
+            said.append(
+                f"{counted(self.outside, 'row')} {'lies' if self.outside == 1 else 'lie'} outside "
+                f"the training rows, and the column “{OUTSIDE}” says where: the model "
+                "extrapolates there."
+            )
+        return said
+
+    def _reasons(self) -> str:
+        common = self.blank.most_common(REASONS_SHOWN)
+        listed = ", ".join(f"{why} ({counted(n, 'row')})" for why, n in common)
+        return listed + (", …" if len(self.blank) > len(common) else "")
+
+
+class Line:
+    """A straight line or an exact GP that answers as an estimator does, in the data set's units."""
+
+    def __init__(self, line: StraightLine | ScaledExactGP):
         self._line = line
 
     def _counts(self, X: np.ndarray) -> tuple[DeepGP, Mixture] | None:
@@ -56,7 +111,7 @@ class Line:
     def predict_mixture(self, X: np.ndarray) -> Mixture:
         if counts := self._counts(X):
             return predict_observed(*counts)
-        assert isinstance(self._line, BayesianLinear)
+        assert isinstance(self._line, BayesianLinear | ScaledExactGP)
         return self._line.predict(X)
 
     def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -75,25 +130,75 @@ class Line:
         return self.predict_mixture(X).log_density(Y).sum(1)
 
 
+class Trees:
+    """Gradient boosting that answers likewise, by its quantiles."""
+
+    def __init__(self, model: Boosted):
+        self._model = model
+
+    @property
+    def _outputs(self) -> tuple[BoostedNumber | BoostedCount, ...]:
+        assert not isinstance(self._model, BoostedClasses)
+        return self._model
+
+    def predict_mean(self, X: np.ndarray) -> np.ndarray:
+        return np.stack([one.predict_mean(X) for one in self._outputs], 1)
+
+    def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        return np.stack([one.predict_quantiles(X, levels) for one in self._outputs], 2)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        assert isinstance(self._model, BoostedClasses)
+        return self._model.predict_proba(X)
+
+    def log_density(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        outputs = zip(self._outputs, Y.T, strict=True)
+        return np.sum([one.log_density(X, y) for one, y in outputs], 0)
+
+
+def line_record(train: Dataset, recipe: Recipe, source: Source | None = None) -> LineArchive:
+    """The straight line through these rows, as its file holds it."""
+    scaler = Scaler.fit(train)
+    return LineArchive(
+        line=straight_line(train),
+        scaler=scaler,
+        task=train.task,
+        input_names=train.input_names,
+        output_names=train.output_names,
+        classes=train.classes,
+        recipe=json.loads(recipe.to_json()),
+        source=source,
+        domain=Domain.fit(train.X, scaler),
+    )
+
+
 class Outcome:
     """A model beside the recipe of the file that it learnt from."""
 
     recipe: Recipe
-    regressor: DeepGPRegressor | Line | None
-    classifier: DeepGPClassifier | Line | None
+    scaler: Scaler
+    domain: Domain | None
+    regressor: DeepGPRegressor | Line | Trees | None
+    classifier: DeepGPClassifier | Line | Trees | None
     likelihood: str
+    widening: Widening | None
 
     @classmethod
-    def of_line(cls, recipe: Recipe, train: Dataset) -> "Outcome":
-        """The straight line through these rows, in place of a saved model."""
-        outcome, line = cls.__new__(cls), Line(straight_line(train))
+    def of(
+        cls, recipe: Recipe, train: Dataset, model: Line | Trees, widening: Widening | None = None
+    ) -> "Outcome":
+        """Of a model that has no file, fitted to these rows."""
+        outcome = cls.__new__(cls)
         of_classes = recipe.task not in ("regression", "counts")
         outcome.recipe, outcome.log = recipe, _is_log(recipe)
-        outcome.regressor, outcome.classifier = (None, line) if of_classes else (line, None)
-        outcome.likelihood = "poisson" if recipe.task == "counts" else "gaussian"
+        outcome.scaler = Scaler.fit(train)
+        outcome.domain = Domain.fit(train.X, outcome.scaler)
+        outcome.regressor, outcome.classifier = (None, model) if of_classes else (model, None)
+        outcome.likelihood = "trees" if isinstance(model, Trees) else "gaussian"
+        outcome.widening = widening
         return outcome
 
-    def __init__(self, record: Archive):
+    def __init__(self, record: Archive | LineArchive):
         """Of a saved one."""
         if record.recipe is None:
             raise ArchiveError(
@@ -103,14 +208,23 @@ class Outcome:
         self.recipe = Recipe.from_json(json.dumps(record.recipe))
         if self.recipe.input_names != record.input_names or self.recipe.task != record.task:
             raise ArchiveError("The recipe of this model does not fit its inputs: save it again.")
+        self.scaler, self.domain = record.scaler, record.domain
         self.regressor = self.classifier = None
+        self.log, self.widening = _is_log(self.recipe), record.widening
+        if isinstance(record, LineArchive):
+            line, counts = Line(record.line), record.task == "counts"
+            if counts or record.task == "regression":
+                self.regressor = line
+            else:
+                self.classifier = line
+            self.likelihood = "poisson" if counts else "gaussian"
+            return
         if record.task in ("regression", "counts"):
             self.regressor = DeepGPRegressor.from_archive(record)
         else:
             self.classifier = DeepGPClassifier.from_archive(record)
         # The recipe puts columns in order; what comes from it is an array without names.
         vars(self.regressor or self.classifier).pop("feature_names_in_", None)
-        self.log = _is_log(self.recipe)
         self.likelihood = record.model.likelihood
 
     def predictions(self, X: np.ndarray) -> dict[str, np.ndarray]:
@@ -119,32 +233,57 @@ class Outcome:
         Mean, deviation and quantiles of each target, or the likeliest class and every class's
         probability.
         """
+        if not len(X):
+            one = self._predictions(np.zeros((1, X.shape[1])))
+            return {name: values[:0] for name, values in one.items()}
         blocks = [self._predictions(part) for part in _blocks(X)]
         return {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
 
-    def beside(
-        self, table: Table, X: np.ndarray, rows: slice = slice(None)
-    ) -> dict[str, np.ndarray]:
-        """Columns to export: those of the file, and what is predicted of its rows X beside them.
+    def outside(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        """What of each row lies outside the training rows, in words, and how far it is from them;
+        nothing where the model's file does not say where they are."""
+        if self.domain is None:
+            return {}
+        distance = self.domain.distance(X, self.scaler)
+        words = np.full(len(X), "", object)
+        blocks = (self.recipe.blocks(a[None] if a.ndim == 1 else a)
+                  for a in (X, self.domain.low, self.domain.high))  # fmt: skip
+        for column, x, low, high in zip(self.recipe.inputs_from, *blocks, strict=True):
+            for row in np.flatnonzero(((x < low) | (x > high)).any(1)):
+                words[row] += f"; {_beyond(column, x[row], low[0], high[0])}"
+        words[distance > 1] += "; far from the training rows"
+        words = np.array([word.removeprefix("; ") for word in words], object)
+        return {OUTSIDE: words, DISTANCE: distance}
+
+    def beside(self, table: Table, X: np.ndarray, why_not: np.ndarray) -> dict[str, np.ndarray]:
+        """What is predicted of a table's rows X, to stand beside them: blank where it is said why.
 
         A prediction whose name the file has already gets a number behind it.
         """
-        cells = table.cells
-        columns = {name: np.array(as_written(c, rows), object) for name, c in cells.items()}
-        for name, values in self.predictions(X[rows]).items():
-            again, k = name, 2
-            while again in cells:
-                again, k = f"{name} ({k})", k + 1
-            columns[again] = values
-        return columns
+        good = why_not == ""
+        own = self.predictions(X[good]) | self.outside(X[good])
+        columns = {}
+        for name, values in own.items():
+            values = values.astype(object) if values.dtype == object else values.astype(float)
+            columns[name] = np.full(len(X), None if values.dtype == object else np.nan)
+            columns[name][good] = values
+        columns[WHY_NOT] = why_not
+        return {_free(name, table): values for name, values in columns.items()}
 
-    def csv(self, tables: Iterable[Table]) -> Iterator[bytes]:
+    def csv(self, tables: Iterable[Table], tally: Tally) -> Iterator[bytes]:
         """A CSV file, some rows at a time: what tables hold, and beside it what is predicted."""
         begun = False
         for table in tables:
             X = self.recipe.inputs(table)
+            why_not = self.recipe.why_not(table, X)
             for start in range(0, table.rows, ROWS_WRITTEN):
-                columns = self.beside(table, X, slice(start, start + ROWS_WRITTEN))
+                rows = slice(start, start + ROWS_WRITTEN)
+                own = self.beside(table, X[rows], why_not[rows])
+                cells = table.cells.items()
+                columns = {name: np.array(as_written(c, rows), object) for name, c in cells} | own
+                tally.rows += len(why_not[rows])
+                tally.blank.update(filter(None, why_not[rows]))
+                tally.outside += sum(map(bool, own.get(_free(OUTSIDE, table), ())))
                 header = export_csv({name: np.zeros(0) for name in columns}) if begun else b""
                 yield export_csv(columns)[len(header) :]
                 begun = True
@@ -156,14 +295,29 @@ class Outcome:
             columns = {f"{name} predicted": np.asarray(labels, object)[p.argmax(1)]}
             return columns | {f"{name} = {c}": p[:, i] for i, c in enumerate(labels)}
         mean, deviation = self._moments(X)
-        quantiles = self._quantiles(X, np.array(LEVELS))
+        quantiles = self.intervals(X)
+        widened = self.widening is not None
         columns = {}
         for p, name in enumerate(targets):
             columns |= {f"{name} mean": mean[:, p], f"{name} sd": deviation[:, p]}
             columns |= {
-                f"{name} {100 * t:g}%": q[:, p] for t, q in zip(LEVELS, quantiles, strict=True)
+                f"{name} {100 * t:g}%{WIDENED if widened and t != 0.5 else ''}": q[:, p]
+                for t, q in zip(LEVELS, quantiles, strict=True)
             }
         return columns
+
+    def intervals(self, X: np.ndarray) -> np.ndarray:
+        """The quantiles at LEVELS (K, N, P), widened where the model says so, in the file's units.
+
+        They are stretched where the model learnt, before a logarithm is undone.
+        """
+        assert self.regressor is not None
+        levels = np.array(LEVELS)
+        q = self.regressor.predict_quantiles(X, levels).reshape(len(levels), len(X), -1)
+        if self.widening is not None:
+            median = q[LEVELS.index(0.5)]
+            q = self.widening.stretch(q, median, self.recipe.task == "counts")
+        return self.recipe.outputs_back(q)
 
     def _moments(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of each target (N, P), in the file's units.
@@ -172,6 +326,10 @@ class Outcome:
         such moment: it is NaN there.
         """
         assert self.regressor is not None
+        if isinstance(self.regressor, Trees):
+            q = self._quantiles(X, EVEN_LEVELS)
+            mean = np.where(self.log, q.mean(0), self.regressor.predict_mean(X))
+            return mean, q.std(0)
         mixture = self.regressor.predict_mixture(X)
         mean, variance = mixture.mean, mixture.variance
         if self.log.any():
@@ -195,17 +353,50 @@ class Outcome:
             p = np.concatenate([self.classifier.predict_proba(part) for part in _blocks(X)])
             return scores.class_scores(p, Y)
         parts = [self._forecast(x, y) for x, y in zip(_blocks(X), _blocks(Y), strict=True)]
-        return Forecast.join(parts).scores(self.recipe.outputs_back(Y))
+        y = self.recipe.outputs_back(Y)
+        found = Forecast.join(parts).scores(y)
+        if self.widening is not None:
+            q = np.concatenate([self.intervals(part) for part in _blocks(X)], 1)
+            low, high = q[LEVELS.index(0.05)], q[LEVELS.index(0.95)]
+            found["widened_90"] = float(((low <= y) & (y <= high)).mean())
+        return found
 
     def _forecast(self, X: np.ndarray, Y: np.ndarray) -> Forecast:
         """Of numbers, in the file's units; with z = log y, log p(y) = log p(z) − z."""
         assert self.regressor is not None
         log_p = self.regressor.log_density(X, Y) - Y[:, self.log].sum(1)
         if self.likelihood == "gaussian" and not self.log.any():
+            assert not isinstance(self.regressor, Trees)
             return from_mixture(self.regressor.predict_mixture(X), Y, log_p)
         y, mean = self.recipe.outputs_back(Y), self._moments(X)[0]
         quantiles = Draws(self._quantiles(X, EVEN_LEVELS), independent=False)
         return from_draws(quantiles, mean, y, log_p, np.random.default_rng(0))
+
+
+def _free(name: str, table: Table) -> str:
+    """A name that no column of the file has."""
+    free, k = name, 2
+    while free in table.cells:
+        free, k = f"{name} ({k})", k + 1
+    return free
+
+
+def _beyond(column: ColumnRecipe, x: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
+    """In words, how a column's inputs (k,) lie beyond their range in the training rows."""
+    title = f"“{visible(column.column)}”"
+    if column.indicator and x[-1] > high[-1]:
+        return f"{title} is missing, as in no training row"
+    if column.kind == "category":
+        levels = column.levels
+        place = int(x[0]) if len(levels) == 2 else int(x[: len(levels)].argmax())
+        return f"{title} is “{visible(levels[place])}”, as in no training row"
+    if column.kind == "boolean":
+        return f"{title} is {'yes' if x[0] else 'no'}, as in no training row"
+    above = x[0] > high[0]
+    bound = high[0] if above else low[0]
+    if column.kind == "date":
+        return f"{title} {'after' if above else 'before'} {column.date(bound)}"
+    return f"{title} {'above' if above else 'below'} {bound:.6g}"
 
 
 def _is_log(recipe: Recipe) -> np.ndarray:

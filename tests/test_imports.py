@@ -9,9 +9,15 @@ ROOT = Path(__file__).parents[1]
 
 # A folder or file, and all that it may import of this project; the longest that fits counts.
 CORE = ("dgp_core.gp", "dgp_core.tables", "dgp_core.training", "dgp_core.evaluation")
-TOP = (*CORE, "dgp_core.archive", "dgp_core.estimator", "dgp_core.outcome", "dgp_core.script")
+FILES = ("dgp_core.archive", "dgp_core.line_file")
+TOP = (*CORE, *FILES, "dgp_core.estimator", "dgp_core.outcome", "dgp_core.script")
 ARROWS = {
-    "app.py": ("pages.ui.stage", "pages.ui.startup", "pages.figures.boards"),
+    "app.py": (
+        "pages.ui.stage",
+        "pages.ui.startup",
+        "pages.ui.classroom",
+        "pages.figures.boards",
+    ),
     "pages/explore/": ("pages.ui", "pages.figures", "datasets", "dgp_core"),
     "pages/learn/": ("pages.ui", "pages.figures", "datasets", "dgp_core"),
     "pages/ui/": ("pages.ui", "datasets", "dgp_core"),
@@ -25,7 +31,7 @@ ARROWS = {
     "dgp_core/live/": (*TOP, "dgp_core.live"),
     "dgp_core/evaluation/": CORE,
     "dgp_core/training/": ("dgp_core.training", "dgp_core.gp"),
-    "dgp_core/tables/": ("dgp_core.tables", "dgp_core.gp.data"),
+    "dgp_core/tables/": ("dgp_core.tables", "dgp_core.gp.data", "dgp_core.gp.splits"),
     "dgp_core/gp/": ("dgp_core.gp",),
 }
 

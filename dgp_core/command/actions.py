@@ -2,12 +2,14 @@
 
 import argparse
 import shlex
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from dgp_core.archive import Archive, Source, digest
-from dgp_core.command.files import Refused, load, log, relative_path, write
+from dgp_core.command.files import Refused, load, load_any, log, relative_path, write
 from dgp_core.command.training import (
     PROGRAM,
     create_archive,
@@ -16,8 +18,10 @@ from dgp_core.command.training import (
     stream,
     train_and_save,
 )
-from dgp_core.gp.data import Dataset, Scaled, Scaler, Task, split
-from dgp_core.outcome import Outcome
+from dgp_core.gp.data import Dataset, Scaled, Scaler, Task
+from dgp_core.gp.domain import Domain
+from dgp_core.line_file import LineArchive
+from dgp_core.outcome import Outcome, Tally
 from dgp_core.tables.large_file import (
     STREAM_BYTES,
     LargeFile,
@@ -25,9 +29,10 @@ from dgp_core.tables.large_file import (
     opens_in_parts,
     recipe_for,
 )
-from dgp_core.tables.plain import visible
-from dgp_core.tables.recipe import Recipe
-from dgp_core.tables.table import Table, propose_missing, propose_task, read_table
+from dgp_core.tables.plain import counted, visible
+from dgp_core.tables.recipe import READING, Recipe
+from dgp_core.tables.splitting import propose_split, split_by
+from dgp_core.tables.table import Table, propose_missing, propose_task, read_alike, read_table
 from dgp_core.training.plan import FULL_BATCH
 from dgp_core.training.rows import Sample, survey
 
@@ -36,23 +41,28 @@ def fit(args: argparse.Namespace) -> int:
     """Learns a column of a file from all others, and saves the model."""
     if args.stream or opens_in_parts(args.data):
         return _fit_in_parts(args)
-    table = read_table(args.data, limits=None)
+    table = read_table(args.data, limits=None, **_reading(args))
     for name, kind, day_first in args.column:
         table = table.decide(name, kind, day_first)
     task = _task(args, table)
     missing = args.missing or propose_missing(table).value
     prepared = table.to_dataset(args.target, task, missing, args.transform)
     log(*prepared.report)
-    whole = prepared.dataset
+    source = _judged_by(args, table, Source(relative_path(args.out, args.data), 0, ""))
+    places = _places(table, prepared.rows, source)
     del table
-    source = _source(args, len(whole), digest(whole.X, whole.Y))
-    train, held_out = _parts(whole, source)
-    recipe = prepared.recipe
+    if places is not None:  # what stands for missing cells is decided by training rows alone
+        prepared = prepared.refit(places[0])
+    whole, recipe = prepared.dataset, prepared.recipe
+    source = replace(source, rows=len(whole), digest=digest(whole.X, whole.Y))
+    train, held_out = _parts(whole, places)
     del prepared, whole  # the split has a copy
     scaler = Scaler.fit(train)
     inputs = Scaled(train.X, scaler.inputs)
-    record = create_archive(args, inputs, train.Y.shape[1], len(train), scaler, recipe, source)
-    log(f"{len(held_out) if held_out else 0:,} rows are held out.")
+    domain = Domain.fit(train.X, scaler)
+    P = train.Y.shape[1]
+    record = create_archive(args, inputs, P, len(train), scaler, recipe, source, domain)
+    log(_are(len(held_out) if held_out else 0, "held out" + _in_words(source)))
     return train_and_save(record, minibatches(record, train), held_out, Path(args.out))
 
 
@@ -63,24 +73,34 @@ def _fit_in_parts(args: argparse.Namespace) -> int:
             "A file that is read in parts drops rows with missing cells, and trains on minibatches:"
             " leave out --missing fill and --minibatch all."
         )
+    if args.judge_by is not None and args.judge_by[0] != "chance":
+        raise Refused(
+            "A file that is read in parts is judged by rows held out by chance: leave out "
+            "--judge-by, or score the model on a file of later rows."
+        )
     file = LargeFile(args.data)
     head = file.head()
     for name, kind, day_first in args.column:
         head = head.decide(name, kind, day_first)
     task = _task(args, head)
     recipe, messages = recipe_for(file, head, args.target, task, args.transform)
-    log(f"{file.name} is read in {len(file):,} parts, {file.rows:,} rows in all.", *messages)
+    log(
+        f"{file.name} is read in {counted(len(file), 'part')}, {counted(file.rows, 'row')} in all.",
+        *messages,
+    )
     parts = TableParts(file, recipe)
     result = survey(parts, task, args.holdout, args.seed)
     if result.rows < file.rows:
-        log(f"{file.rows - result.rows:,} rows have a missing cell and are left out.")
-    source = replace(_source(args, result.rows, result.digest), streamed=True)
+        log(_are(file.rows - result.rows, "left out: a cell is missing"))
+    file_name = relative_path(args.out, args.data)
+    source = Source(file_name, result.rows, result.digest, args.holdout, args.seed, streamed=True)
     inputs, P = result.scaler.inputs(result.start.X), result.start.Y.shape[1]
-    record = create_archive(args, inputs, P, sum(result.sizes), result.scaler, recipe, source)
+    n = sum(result.sizes)
+    record = create_archive(args, inputs, P, n, result.scaler, recipe, source, result.domain)
     if record.training.minibatch is None or record.training.minibatch > sum(result.sizes):
         batch = min(FULL_BATCH, sum(result.sizes))
         record = replace(record, training=replace(record.training, minibatch=batch))
-    log(f"{result.rows - sum(result.sizes):,} rows are held out.")
+    log(_are(result.rows - n, "held out"))
     with stream(record, parts, result) as supply:
         held_out = _sampled(file.name, recipe, result.held_out)
         return train_and_save(record, supply, held_out, Path(args.out))
@@ -120,7 +140,8 @@ def resume(args: argparse.Namespace) -> int:
         held_out = _sampled(path.name, recipe, result.held_out)
         with stream(record, parts, result) as supply:
             return train_and_save(record, supply, held_out, out)
-    whole = _dataset(read_table(path, limits=None), recipe)
+    table = read_alike(path, recipe, limits=None, **_reading(args))
+    whole, rows = _dataset(table, recipe)
     if source is not None:
         _check_rows(source, path, len(whole), digest(whole.X, whole.Y))
     else:
@@ -128,63 +149,65 @@ def resume(args: argparse.Namespace) -> int:
             "This model does not say which rows it learnt from: it goes on with all rows of the "
             "file, those that were held out before included."
         )
-    train, held_out = _parts(whole, source)
-    del whole
+    train, held_out = _parts(whole, _places(table, rows, source))
+    del whole, table
     return train_and_save(record, minibatches(record, train), held_out, out)
 
 
 def predict(args: argparse.Namespace) -> int:
     """Writes a model's predictions for the rows of a file beside all of its columns."""
-    outcome = Outcome(load(args.model))
+    outcome = Outcome(load_any(args.model))
     if opens_in_parts(args.data):
         file = LargeFile(args.data)
         tables = (file.read(part) for part in range(len(file)))
     else:
-        tables = iter([read_table(args.data, limits=None)])
-    rows = 0
-
-    def counted() -> Iterable[Table]:
-        nonlocal rows
-        for table in tables:
-            rows += table.rows
-            yield table
-
-    write(Path(args.out), outcome.csv(counted()))
-    log(f"{rows:,} predictions are in {visible(args.out, 200)}.")
-    return 0
+        tables = [read_alike(args.data, outcome.recipe, limits=None, **_reading(args))]
+    tally = Tally()
+    write(Path(args.out), outcome.csv(tables, tally))
+    widened = [] if outcome.widening is None else [outcome.widening.sentence]
+    where = f"They are in {visible(args.out, 200)}."
+    log(*tally.sentences(Path(args.data).name), *widened, where)
+    return 0 if tally.predicted else 1
 
 
 def score(args: argparse.Namespace) -> int:
     """Prints how good a model's predictions are on the rows of a file."""
-    record = load(args.model)
+    record = load_any(args.model)
     outcome = Outcome(record)
     streamed = record.source is not None and record.source.streamed
     if opens_in_parts(args.data, 0 if streamed else STREAM_BYTES):
         rows, known = _sampled_to_score(args.data, record, outcome.recipe)
     else:
-        rows, known = _rows_to_score(args.data, record, outcome.recipe)
+        table = read_alike(args.data, outcome.recipe, limits=None, **_reading(args))
+        rows, known = _rows_to_score(table, record, outcome.recipe)
     if known:
         log("The model learnt from these very rows: others will be predicted less well.")
     print_scores(outcome, rows)
     return 0
 
 
-def _rows_to_score(path: str, record: Archive, recipe: Recipe) -> tuple[Dataset, bool]:
+def _rows_to_score(
+    table: Table, record: Archive | LineArchive, recipe: Recipe
+) -> tuple[Dataset, bool]:
     """The rows of a file that the model has not seen; or all, and whether it learnt from them."""
-    table, source = read_table(path, limits=None), record.source
-    whole = _dataset(table, recipe)
+    source, (whole, rows) = record.source, _dataset(table, recipe)
     if len(whole) < table.rows:
-        log(f"{table.rows - len(whole):,} rows have a missing cell and are left out.")
+        log(_are(table.rows - len(whole), "left out: a cell is missing, or was never seen"))
     if source is None or digest(whole.X, whole.Y) != source.digest:
         return whole, False
-    _, held_out = _parts(whole, source)
+    _, held_out = _parts(whole, _places(table, rows, source))
     if held_out is None:
         return whole, True
-    log("The model learnt from this file: only the rows that it has not seen count.")
+    log(
+        "The model learnt from this file: only the rows that it has not seen count"
+        f"{_in_words(source)}."
+    )
     return held_out, False
 
 
-def _sampled_to_score(path: str, record: Archive, recipe: Recipe) -> tuple[Dataset, bool]:
+def _sampled_to_score(
+    path: str, record: Archive | LineArchive, recipe: Recipe
+) -> tuple[Dataset, bool]:
     """The same from a large file, of which some rows are scored, chosen by chance."""
     file, source = LargeFile(path), record.source
     parts, known = TableParts(file, recipe), False
@@ -197,6 +220,15 @@ def _sampled_to_score(path: str, record: Archive, recipe: Recipe) -> tuple[Datas
     return _sampled(file.name, recipe, survey(parts, record.task).start), known
 
 
+def _reading(args: argparse.Namespace) -> dict[str, Any]:
+    """How the table is to be read, as far as that was said."""
+    return {name: v for name in sorted(READING) if (v := getattr(args, name)) is not None}
+
+
+def _are(n: int, what: str) -> str:
+    return f"{counted(n, 'row')} {'is' if n == 1 else 'are'} {what}."
+
+
 def _task(args: argparse.Namespace, table: Table) -> Task:
     """The task that was asked for, or the one that the target asks for."""
     if args.task is None and len(args.target) == 1:
@@ -206,9 +238,35 @@ def _task(args: argparse.Namespace, table: Table) -> Task:
     return args.task or "regression"
 
 
-def _source(args: argparse.Namespace, rows: int, digest: str) -> Source:
-    file = relative_path(args.out, args.data)
-    return Source(file, rows, digest, args.holdout, args.seed)
+def _judged_by(args: argparse.Namespace, table: Table, source: Source) -> Source:
+    """The source with the split that was asked for, or the one that the columns ask for."""
+    way, column = args.judge_by or ("chance", "")
+    if args.holdout and args.judge_by is None:
+        proposal = propose_split(table, args.target[0])
+        way, column = proposal.value
+        if way != "chance":
+            log(
+                f"{proposal.reason} Rows are held out by {way}:{visible(column)}; --judge-by "
+                "chooses otherwise."
+            )
+    return replace(
+        source,
+        held_out=args.holdout,
+        split_seed=args.seed,
+        split_way=way,
+        split_column=table[column].name if column else "",
+    )
+
+
+def _in_words(source: Source) -> str:
+    """Which rows are held out, behind a sentence about them; nothing where that is by chance."""
+    if source.split_way == "chance":
+        return ""
+    column = visible(source.split_column)
+    return {
+        "latest": f", all later in “{column}” than those that train",
+        "groups": f": whole groups of “{column}”, none of which trains",
+    }[source.split_way]
 
 
 def _sampled(name: str, recipe: Recipe, sample: Sample) -> Dataset:
@@ -217,27 +275,39 @@ def _sampled(name: str, recipe: Recipe, sample: Sample) -> Dataset:
     return Dataset(name, sample.X, sample.Y, *names, recipe.task, "", recipe.classes)
 
 
-def _parts(whole: Dataset, source: Source | None) -> tuple[Dataset, Dataset | None]:
-    """The rows that train, and those held out."""
+def _places(
+    table: Table, rows: np.ndarray, source: Source | None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The places of the rows that train and of those held out, of these rows of a table."""
     if source is None or not source.held_out:
-        return whole, None
+        return None
     try:
-        return split(whole, 1 - source.held_out, source.split_seed)
+        by = split_by(table, source.split_way, source.split_column, rows)
+        return by.places(len(rows), 1 - source.held_out, source.split_seed)
     except ValueError as error:
         raise Refused(f"{error} With --holdout 0 all rows train.") from None
 
 
-def _dataset(table: Table, recipe: Recipe) -> Dataset:
-    """The complete rows of a file, made into numbers as the model's recipe says."""
+def _parts(
+    whole: Dataset, places: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[Dataset, Dataset | None]:
+    """The rows that train, and those held out."""
+    if places is None:
+        return whole, None
+    return whole.take(places[0]), whole.take(places[1])
+
+
+def _dataset(table: Table, recipe: Recipe) -> tuple[Dataset, np.ndarray]:
+    """The complete rows of a file, made into numbers as the model's recipe says, and which they
+    are."""
     X, Y, rows = recipe.complete(table)
     if not len(rows):
         raise Refused(
             f"No row of {visible(table.name)} has all of the model's inputs and its target: "
             "check that its columns hold what those of the first file did."
         )
-    return Dataset(
-        table.name, X, Y, recipe.input_names, recipe.output_names, recipe.task, "", recipe.classes
-    )
+    names = (recipe.input_names, recipe.output_names)
+    return Dataset(table.name, X, Y, *names, recipe.task, "", recipe.classes), rows
 
 
 def _check_rows(source: Source, path: Path, rows: int, found: str) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 from dgp_core.command.actions import fit, predict, resume, score
 from dgp_core.command.training import PROGRAM
 from dgp_core.gp.data import Task
+from dgp_core.gp.splits import SplitWay
 from dgp_core.script import Decision
+from dgp_core.tables.encodings import ENCODINGS
 from dgp_core.tables.recipe import Missing, Transform
 from dgp_core.tables.table import Kind
 
@@ -52,6 +54,27 @@ def _decision(text: str) -> Decision:
     return name, kind, orders[first]
 
 
+_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "space": " "}
+
+
+def _separator(text: str) -> str:
+    found = _SEPARATORS.get(text, text)
+    if len(found) != 1 or found in '"\r\n':
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither one character nor one of {', '.join(_SEPARATORS)}"
+        )
+    return found
+
+
+def _judge_by(text: str) -> tuple[str, str]:
+    way, _, column = text.partition(":")
+    if way not in get_args(SplitWay) or (way == "chance") == bool(column):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not chance, latest:COLUMN or groups:COLUMN, with a column of the file"
+        )
+    return way, column
+
+
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         PROGRAM, description="Deep Gaussian processes without a screen.", allow_abbrev=False
@@ -70,7 +93,22 @@ def parser() -> argparse.ArgumentParser:
     table = ("data", "CSV or TSV (may be gzipped), Parquet or a folder of it, or .npy")
     model = ("model", "a model's file, from here or from the app")
 
+    def read_options(sub: argparse.ArgumentParser) -> None:
+        """How a table is read, where the guess is wrong."""
+        add = sub.add_argument_group("reading, where the guess is wrong").add_argument
+        add("--encoding", choices=list(ENCODINGS), metavar="NAME", help=", ".join(ENCODINGS))
+        add("--separator", type=_separator, help=f"one character, or {', '.join(_SEPARATORS)}")
+        add("--decimal", choices=[".", ","], help="the decimal mark")
+        add(
+            "--header",
+            action=argparse.BooleanOptionalAction,
+            default=None,
+            help="whether the first row names the columns",
+        )
+        add("--sheet", help="of an Excel workbook")
+
     sub = command("fit", fit, table)
+    read_options(sub)
     sub.epilog = "What is not given is chosen by the size of the data."
     add = sub.add_argument
     add("--target", required=True, action="append", metavar="COLUMN", help="may be given again")
@@ -86,6 +124,13 @@ def parser() -> argparse.ArgumentParser:
     add("--natural-rate", type=_rate(0, 1), help="0 leaves everything to Adam")
     add("--seed", type=_number(0, (1 << 32) - 1), default=0, help="%(default)s")
     add("--holdout", type=_rate(0, 0.99), default=0.1, help="the share to judge by: %(default)s")
+    add(
+        "--judge-by",
+        type=_judge_by,
+        metavar="chance | latest:COLUMN | groups:COLUMN",
+        help="which rows are held out: the latest where there is a date, groups where an "
+        "identifier repeats, else by chance",
+    )
     add("--missing", choices=get_args(Missing), help="drop rows with holes, or fill the holes")
     add("--transform", choices=get_args(Transform), default="none", help="of the target")
     add("--stream", action="store_true", help="read a Parquet file in parts, however small")
@@ -100,11 +145,13 @@ def parser() -> argparse.ArgumentParser:
     )
 
     sub = command("predict", predict, model, table)
+    read_options(sub)
     sub.add_argument("--out", required=True, metavar="PREDICTIONS.csv")
 
-    command("score", score, model, table)
+    read_options(command("score", score, model, table))
 
     sub = command("resume", resume, model)
+    read_options(sub)
     sub.add_argument("data", nargs="?", help="the model's table, where it is elsewhere now")
     sub.add_argument("--steps", type=_number(0), help="steps in all, those taken included")
     sub.add_argument("--out", metavar="MODEL.npz", help="where the model goes; else where it was")

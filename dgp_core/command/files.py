@@ -2,12 +2,17 @@
 
 import os
 import sys
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
-from dgp_core import archive
+from dgp_core import archive, line_file
 from dgp_core.archive import Archive
+from dgp_core.line_file import LineArchive
 from dgp_core.tables.plain import visible
+
+T = TypeVar("T")
 
 
 class Refused(Exception):
@@ -19,8 +24,18 @@ def log(*sentences: str) -> None:
 
 
 def load(path: str) -> Archive:
+    """A GP, to go on with its training."""
+    return _open(path, archive.load)
+
+
+def load_any(path: str) -> Archive | LineArchive:
+    """A GP or a straight line, to predict with."""
+    return _open(path, line_file.load)
+
+
+def _open(path: str, read: Callable[[str], T]) -> T:
     try:
-        return archive.load(path)
+        return read(path)
     except OSError as error:
         raise Refused(
             f"The model {visible(path, 200)} cannot be opened: {error.strerror}. Check its path."
@@ -32,6 +47,35 @@ def save(path: Path, record: Archive) -> None:
         archive.save(path, record)
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def save_somewhere(path: Path, record: Archive) -> Path:
+    """Saves a model where it should be; where that cannot be written, beside it, or else in the
+    temporary folder. Returns where it is, and says so where that is elsewhere."""
+    try:
+        save(path, record)
+        return path
+    except Refused as error:
+        log(str(error))
+    start = f"{path.stem}-step-{record.progress.steps}-"
+    for folder in (path.parent, Path(tempfile.gettempdir())):
+        try:
+            handle, name = tempfile.mkstemp(path.suffix, start, folder)
+        except OSError:
+            continue
+        try:
+            with open(handle, "wb") as file:
+                archive.save(file, record)
+            archive.load(name)  # a full disk may keep less than it was given
+        except (OSError, archive.ArchiveError):
+            Path(name).unlink(missing_ok=True)
+            continue
+        log(f"The model of step {record.progress.steps:,} is in {visible(name, 500)} instead.")
+        return Path(name)
+    raise Refused(
+        f"The model of step {record.progress.steps:,} could be written neither there nor to the "
+        "temporary folder: make room, and resume from the last checkpoint, if there is one."
+    )
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:

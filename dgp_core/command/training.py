@@ -12,13 +12,14 @@ import jax
 import numpy as np
 
 from dgp_core.archive import Archive, Source
-from dgp_core.command.files import Refused, log, save
+from dgp_core.command.files import Refused, log, save, save_somewhere
 from dgp_core.gp.data import Dataset, Scaled, Scaler
+from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import for_task
 from dgp_core.gp.model import SKETCH, create_model
 from dgp_core.outcome import Outcome
 from dgp_core.tables.large_file import TableParts
-from dgp_core.tables.plain import visible
+from dgp_core.tables.plain import counted, visible
 from dgp_core.tables.recipe import Recipe
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.plan import propose
@@ -51,6 +52,7 @@ def create_archive(
     scaler: Scaler,
     recipe: Recipe,
     source: Source,
+    domain: Domain,
 ) -> Archive:
     """A model before its first step; of n training rows with P outputs, X are some or all."""
     task, C = recipe.task, len(recipe.classes)
@@ -82,9 +84,10 @@ def create_archive(
     except ValueError as error:
         raise Refused(str(error)) from None
     log(
-        f"{n_rows:,} rows of {X.shape[1]:,} inputs train {model.layers} "
-        f"layer{'s' if model.layers > 1 else ''} ({model.inducing_counts[0]} inducing points each, "
-        f"{visible(model.kernel_names[0])}, {likelihood}) for {training.steps:,} steps."
+        f"{counted(n_rows, 'row')} of {counted(X.shape[1], 'input')} train "
+        f"{counted(model.layers, 'layer')} "
+        f"({counted(model.inducing_counts[0], 'inducing point')} each, "
+        f"{visible(model.kernel_names[0])}, {likelihood}) for {counted(training.steps, 'step')}."
     )
     return Archive(
         model=model,
@@ -98,6 +101,7 @@ def create_archive(
         classes=recipe.classes,
         recipe=json.loads(recipe.to_json()),
         source=source,
+        domain=domain,
     )
 
 
@@ -140,13 +144,17 @@ class _Signals:
 def train_and_save(record: Archive, supply: Supply, held_out: Dataset | None, out: Path) -> int:
     """Trains to the end or to a signal, with checkpoints; saves; scores on rows held out."""
     spec, saved = record.training, time.monotonic()
+    newest = record
 
     def on_chunk(state: TrainState, progress: Progress) -> bool:
-        nonlocal saved
+        nonlocal saved, newest
+        # The run goes on filling its own lists.
+        kept = replace(progress, fit=list(progress.fit), kl=list(progress.kl))
+        newest = replace(record, state=state, progress=kept)
         bar.on_chunk(state, progress)
         if time.monotonic() >= saved + CHECKPOINT_SECONDS:
             try:
-                save(out, replace(record, state=state, progress=progress))
+                save(out, newest)
             except Refused as error:
                 log(f"No checkpoint: {error}")
             saved = time.monotonic()
@@ -154,12 +162,24 @@ def train_and_save(record: Archive, supply: Supply, held_out: Dataset | None, ou
 
     with _Signals() as signals:
         save(out, record)  # before an hour is spent on what then cannot be written
-        with ProgressBar(spec.steps, record.progress.steps) as bar:
-            state, progress = resume(record.state, supply, spec, record.progress, on_chunk)
+        try:
+            with ProgressBar(spec.steps, record.progress.steps) as bar:
+                state, progress = resume(record.state, supply, spec, record.progress, on_chunk)
+        except BaseException as error:  # whatever it is, what was learnt is kept
+            if newest is record:
+                raise
+            where = shlex.quote(str(save_somewhere(out, newest)))
+            log(
+                f"Training broke off. What was learnt up to step {newest.progress.steps:,} is in "
+                f"{where}. To go on: {PROGRAM} resume {where}"
+            )
+            if isinstance(error, KeyboardInterrupt):
+                return 128 + signal.SIGINT
+            raise
         log(f"{progress.stopped}, in {progress.seconds:,.1f} s")
         record = replace(record, state=state, progress=progress)
-        save(out, record)
-    name = shlex.quote(str(out))
+        where = save_somewhere(out, record)
+    name = shlex.quote(str(where))
     if signals.caught is not None and progress.steps < spec.steps:
         log(
             f"Saved at step {progress.steps:,} of {spec.steps:,}, after {signals.caught.name}. "
@@ -176,10 +196,10 @@ def train_and_save(record: Archive, supply: Supply, held_out: Dataset | None, ou
         except KeyboardInterrupt:
             log("Stopped before it was scored; the model is saved.")
             return 128 + signal.SIGINT
-    return 0
+    return 0 if where == out else 1
 
 
 def print_scores(outcome: Outcome, rows: Dataset) -> None:
-    log(f"On {len(rows):,} rows, in the file's own units:")
+    log(f"On {counted(len(rows), 'row')}, in the file's own units:")
     for name, value in outcome.scores(rows.X, rows.Y).items():
         print(f"{name:<16}{value:>14.6g}", flush=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from dgp_core.evaluation.forecast import Forecast, Predictor
 from dgp_core.gp.data import Dataset, Task, sample_rows
@@ -53,6 +53,8 @@ class ScoreCard:
     """Measured after training; None where there are no steps."""
     seconds: float | None
     """What the whole fit took."""
+    question: str = ""
+    """Which rows these are, behind the word "rows"; nothing where they were held out by chance."""
 
 
 def score(
@@ -64,6 +66,7 @@ def score(
     fold: int = 0,
     rows: np.ndarray | None = None,
     pad_to: int = 0,
+    question: str = "",
     seconds_per_step: float | None = None,
     seconds: float | None = None,
 ) -> ScoreCard:
@@ -85,6 +88,7 @@ def score(
         scores=forecast.scores(held.Y),
         seconds_per_step=seconds_per_step,
         seconds=seconds,
+        question=question,
     )
 
 
@@ -129,7 +133,7 @@ def fold_error(values: np.ndarray, test_share: float) -> float:
 
 def few_folds(n_folds: int) -> float:
     """By how much Student's t quantile of K − 1 degrees exceeds ERRORS, the Gaussian's."""
-    return float(stats.t.ppf(stats.norm.cdf(ERRORS), n_folds - 1) / ERRORS)
+    return float(special.stdtrit(n_folds - 1, special.ndtr(ERRORS)) / ERRORS)
 
 
 def _test_share(cards: Iterable[ScoreCard]) -> float:
@@ -200,11 +204,15 @@ class Comparison:
     """What `one` is: better, worse, same, or too_few rows to say."""
     unit: tuple[str, ...] = ()
     """A score that a person can picture, of both: ("RMSE", "275", "290")."""
+    question: str = ""
+    """Which rows they are, behind the word "rows"."""
 
     @property
     def amount(self) -> str:
         """The size of the difference in nats, in words."""
-        where = f"over {self.n_folds} folds" if self.n_folds > 1 else f"on {self.n_rows:,} rows"
+        where = f"on {self.n_rows:,} rows" if self.n_folds == 1 else f"over {self.n_folds} folds"
+        if self.question:
+            where += f" {'of rows ' if self.n_folds > 1 else ''}{self.question}"
         return f"{_with_error(abs(self.difference), self.error)} nats per held-out row, {where}"
 
     @property
@@ -242,7 +250,8 @@ def compare(cards: Iterable[ScoreCard], one: str, other: str) -> Comparison:
     else:
         word = "better" if d > 0 else "worse"
     unit = _in_units([[own[k] for k in folds] for own in (ones, others)])
-    return Comparison(one, other, d, error, len(folds), n, word, unit)
+    question = ones[folds[0]].question
+    return Comparison(one, other, d, error, len(folds), n, word, unit, question)
 
 
 def _in_units(pair: list[list[ScoreCard]]) -> tuple[str, ...]:
@@ -273,20 +282,34 @@ class Verdict:
     """Which model to use, and why."""
 
     word: str
-    """deep, single, same (use the single layer), linear (neither beats the line), or too_few."""
+    """deep, single, same (use the single layer), linear (neither beats the line), exact or boosting
+    (better than all of these), or too_few."""
     sentence: str
     """The headline."""
     comparisons: tuple[Comparison, ...]
+    model: str = ""
+    """The model that it recommends, by the name of its cards; of too few rows, the deepest."""
     calibration: str = ""
     """Whether the recommended model's uncertainty can be believed, and what to do if not."""
+    honest: bool = True
+    """Whether the recommended model is not overconfident, as far as these rows can tell."""
 
     @property
     def scope(self) -> str:
-        """What one split can tell, and what it cannot."""
-        if not self.comparisons or self.comparisons[0].n_folds > 1 or self.word == "too_few":
+        """Which question these rows answer, and what one split cannot tell."""
+        if not self.comparisons or self.word == "too_few":
             return ""
+        first = self.comparisons[0]
+        asked = (
+            f"This is about rows {first.question}."
+            if first.question
+            else "The rows were held out by chance: this is about more rows of the same kind, not "
+            "about later ones or other groups."
+        )
+        if first.n_folds > 1:
+            return asked
         return (
-            "One split judges these fitted models, not the methods: another split may end "
+            f"{asked} One split judges these fitted models, not the methods: another split may end "
             "otherwise, which folds would show."
         )
 
@@ -296,21 +319,71 @@ class Verdict:
         return " ".join(filter(None, (self.sentence, self.calibration, self.scope)))
 
 
+OTHERS = {"exact": "the exact GP", "boosting": "gradient boosting"}
+"""Models that stand beside, and are recommended where they are better."""
+
+
 def verdict(
     cards: Iterable[ScoreCard], deep: str = "deep", single: str = "single", linear: str = "linear"
 ) -> Verdict:
     """The plain answer for a person who must choose, by RULE.
 
     Where neither GP beats the straight line, that is the answer; else the deep model against the
-    single layer, and the simpler of two that are alike.
+    single layer, and the simpler of two that are alike. The exact GP and gradient boosting are
+    recommended where they are better than that.
     """
     cards = list(cards)
     found = _headline(cards, deep, single, linear)
     models = {"deep": deep, "single": single, "same": single, "linear": linear}
-    own = _by_fold(cards, models.get(found.word, found.word))
-    if not own:
-        return found
-    return replace(found, calibration=calibration([own[fold] for fold in _used(own)]))
+    first = deep if _by_fold(cards, deep) else single
+    found = replace(found, model=models.get(found.word, first))
+    titles = {deep: "the deep model", single: "the single layer", linear: "the straight line"}
+    titles |= OTHERS
+    if found.word != "too_few":
+        found = _against_others(cards, found, titles)
+    sentence = calibration(_last(cards, found.model))
+    if found.word == "too_few":
+        sentence = sentence.replace("Its", f"{_capital(titles[found.model])}'s", 1)
+    honest = not is_overconfident(_last(cards, found.model))
+    if not honest:
+        sentence += _others_honest(cards, found.model, titles)
+    return replace(found, calibration=sentence, honest=honest)
+
+
+def _last(cards: list[ScoreCard], model: str) -> list[ScoreCard]:
+    """A model's cards that count."""
+    own = _by_fold(cards, model)
+    return [own[fold] for fold in _used(own)]
+
+
+def _others_honest(cards: list[ScoreCard], model: str, titles: dict[str, str]) -> str:
+    """Which other models are not overconfident, in a sentence."""
+    present = {card.model for card in cards} - {model}
+    if not present:
+        return ""
+    names = [name for name in titles if name in present]
+    honest = [titles[name] for name in names if not is_overconfident(_last(cards, name))]
+    if not honest:
+        return " None of the models is honest here."
+    return f" Of the others, {' and '.join(honest)} {'is' if len(honest) == 1 else 'are'} not."
+
+
+def _against_others(cards: list[ScoreCard], found: Verdict, titles: dict[str, str]) -> Verdict:
+    """The verdict once models that stand beside have had their chance."""
+    for name, title in OTHERS.items():
+        own = _by_fold(cards, name)
+        if not own or not _used(own.keys() & _by_fold(cards, found.model).keys()):
+            continue
+        c = compare(cards, name, found.model)
+        comparisons = (*found.comparisons, c)
+        if c.word == "better":
+            sentence = (
+                f"{_capital(title)} is better here than {titles[found.model]}{c.by}: use {title}. "
+                f"Without it: {found.sentence}"
+            )
+            found = replace(found, word=name, model=name, sentence=sentence)
+        found = replace(found, comparisons=comparisons)
+    return found
 
 
 def _headline(cards: list[ScoreCard], deep: str, single: str, linear: str) -> Verdict:
@@ -363,41 +436,69 @@ CHECKED = 0.9
 """The central interval whose coverage the verdict names."""
 
 REMEDIES = {
-    "regression": "a Student-t likelihood and more training steps may help",
+    "regression": "a Student-t likelihood, more training steps or conformal widening may help",
     "counts": "counts that vary more than Poisson's do are often the cause: the logarithm of the "
-    "counts as a regression may help",
+    "counts as a regression or conformal widening may help",
     "binary": "more training steps and more rows may help",
     "multiclass": "the softmax likelihood and more training steps may help",
 }
 """What can be done about an overconfident model of each task."""
 
 
-def calibration(cards: list[ScoreCard]) -> str:
-    """Whether a model's probabilities came true on its held-out rows, in a sentence.
-
-    "Overconfident" where a binomial test of 5 % says so.
-    """
+def _came_true(cards: list[ScoreCard]) -> tuple[np.ndarray, float] | None:
+    """For each row whether it came as predicted, and how often that should be; None where nothing
+    can be said."""
+    if not cards:
+        return None
     first = cards[0].forecast
     if first.probabilities is not None:
         p = np.concatenate([np.asarray(card.forecast.probabilities) for card in cards])
         codes = np.concatenate([card.observed[:, 0] for card in cards]).astype(int)
-        right, share = p.argmax(1) == codes, float(np.clip(p.max(1).mean(), 1e-9, 1 - 1e-9))
-        words = f"Its likeliest class was given {100 * share:.0f} % on average, and was right in"
-    elif CHECKED in first.inside:
-        right = np.concatenate([card.forecast.inside[CHECKED].ravel() for card in cards])
-        share, words = CHECKED, f"Its {100 * CHECKED:.0f} % intervals held"
-    else:
+        return p.argmax(1) == codes, float(np.clip(p.max(1).mean(), 1e-9, 1 - 1e-9))
+    if CHECKED not in first.inside:
+        return None
+    return np.concatenate([card.forecast.inside[CHECKED].ravel() for card in cards]), CHECKED
+
+
+def is_overconfident(cards: list[ScoreCard]) -> bool:
+    """Whether a binomial test of 5 % says that a model is too sure of its held-out rows."""
+    found = _came_true(cards)
+    if found is None:
+        return False
+    right, share = found
+    unlikely = binomial_test(int(right.sum()), right.size, share) < 0.05
+    return bool(unlikely and right.mean() < share)
+
+
+def calibration(cards: list[ScoreCard]) -> str:
+    """Whether a model's probabilities came true on its held-out rows, in a sentence."""
+    found = _came_true(cards)
+    if found is None:
         return ""
-    n, k = right.size, int(right.sum())
-    seen = k / n
+    right, share = found
+    classes = cards[0].forecast.probabilities is not None
+    words = (
+        f"Its likeliest class was given {100 * share:.0f} % on average, and was right in"
+        if classes
+        else f"Its {100 * share:.0f} % intervals held"
+    )
+    n, seen = right.size, float(right.mean())
     rows = "1 row" if n == 1 else f"{n:,} rows"
     error = np.sqrt(seen * (1 - seen) / n)
     words += f" {100 * seen:.0f} % ± {100 * error:.0f} % of {rows}"
-    if stats.binomtest(k, n, share).pvalue >= 0.05:
-        return f"{words}: as they should." if first.probabilities is None else f"{words}: honest."
-    if seen > share:
-        return f"{words}: underconfident; more training steps may narrow them."
-    return f"{words}: overconfident; {REMEDIES[cards[0].task]}."
+    if is_overconfident(cards):
+        return f"{words}: overconfident; {REMEDIES[cards[0].task]}."
+    if binomial_test(int(right.sum()), n, share) >= 0.05:
+        return f"{words}: honest." if classes else f"{words}: as they should."
+    return f"{words}: underconfident; more training steps may narrow them."
+
+
+def binomial_test(k: int, n: int, share: float) -> float:
+    """P of a count no likelier than k among n, each right with this probability (two-sided)."""
+    i = np.arange(n + 1)
+    chosen = special.gammaln(n + 1) - special.gammaln(i + 1) - special.gammaln(n - i + 1)
+    log_p = chosen + special.xlogy(i, share) + special.xlog1py(n - i, -share)
+    return float(np.exp(log_p[log_p <= log_p[k] + 1e-7]).sum())
 
 
 def _with_error(value: float, error: float) -> str:

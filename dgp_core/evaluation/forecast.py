@@ -208,13 +208,26 @@ def linear_predictor(train: Dataset, seed: int = 0) -> Predictor:
     return lambda rows: _in_blocks(rows, block)
 
 
-def exact_predictor(
+@dataclass(frozen=True, eq=False)
+class ScaledExactGP:
+    """The exact GP in the user's units."""
+
+    exact: ExactGP
+    scaler: Scaler
+
+    def predict(self, X: np.ndarray) -> Mixture:
+        """p(y) at new rows: one Gaussian each."""
+        found = self.exact.predict(self.scaler.inputs(X))
+        return found.affine(self.scaler.y_scale, self.scaler.y_mean)
+
+
+def exact_gp(
     train: Dataset,
     kernel: str = "rbf",
     max_steps: int = 200,
     go_on: Callable[[], bool] = lambda: True,
-) -> Predictor:
-    """Forecasts of the exact GP, its hyperparameters of largest evidence; for regression.
+) -> ScaledExactGP:
+    """The exact GP with hyperparameters of largest evidence; for regression.
 
     `go_on` is asked now and then; False ends the fit where it is.
     """
@@ -229,9 +242,17 @@ def exact_predictor(
         if evidence - before < 1e-3 or not go_on():
             break
         before = evidence
+    return ScaledExactGP(exact, scaler)
+
+
+def exact_predictor(
+    train: Dataset, kernel: str = "rbf", go_on: Callable[[], bool] = lambda: True
+) -> Predictor:
+    """Forecasts of the exact GP."""
+    exact = exact_gp(train, kernel, go_on=go_on)
 
     def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
-        mixture = exact.predict(scaler.inputs(X)).affine(scaler.y_scale, scaler.y_mean)
+        mixture = exact.predict(X)
         return from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
 
     return lambda rows: _in_blocks(rows, block)

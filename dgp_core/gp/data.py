@@ -58,8 +58,9 @@ def split(
 ) -> tuple[Dataset, Dataset]:
     """Training and held-out rows.
 
-    By chance (the paper's splits: `seed` is the split's number); by `order`, a time a row, so that
-    the latest rows are held out; or by `group`, a label a row, so that no group is on both sides.
+    By chance (the paper's splits: `seed` is the split's number); by `order`, a time per row, so
+    that the latest rows are held out; or by `group`, a label per row. No time and no group is on
+    both sides.
     """
     train, held = split_places(len(dataset), fraction, seed, order=order, group=group)
     return dataset.take(train), dataset.take(held)
@@ -87,19 +88,27 @@ def split_places(
         in_train = np.isin(group, names[:n_train])
         return np.flatnonzero(in_train), np.flatnonzero(~in_train)
     rows = np.arange(n)
+    n_train = int(fraction * n)
     if order is not None:
         rows = np.argsort(order, kind="stable")
+        n_train = latest_from(np.asarray(order)[rows], n_train)
     else:
         np.random.RandomState(seed).shuffle(rows)
-    n_train = int(fraction * n)
     if not 0 < n_train < n:
         raise ValueError(f"{n} rows are too few to hold any out: bring at least 2.")
     return rows[:n_train], rows[n_train:]
 
 
+def latest_from(times: np.ndarray, place: int) -> int:
+    """The place nearest to this one at which a time begins: no time is on both sides of it."""
+    begins = np.append(np.flatnonzero(np.append(True, times[1:] != times[:-1])), len(times))
+    inner = begins[(begins > 0) & (begins < len(times))] if 0 < place < len(times) else begins
+    return int(inner[np.abs(inner - place).argmin()]) if len(inner) else place
+
+
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean and variance of each column, of rows that came in parts.
+    """Mean, variance and range of each column, of rows that came in parts.
 
     For parts a and b with δ = m_b − m_a (Chan, Golub and LeVeque 1979):
     m = m_a + δ n_b/n,      Σ(x − m)² = M_a + M_b + δ² n_a n_b/n
@@ -109,14 +118,17 @@ class Moments:
     mean: np.ndarray
     squares: np.ndarray
     """Σ(x − m)² of each column."""
+    low: np.ndarray
+    high: np.ndarray
 
     @classmethod
     def of(cls, X: np.ndarray) -> "Moments":
         """Of one part."""
+        ends = X.min(0, initial=np.inf), X.max(0, initial=-np.inf)
         if not len(X):
-            return cls(0, np.zeros(X.shape[1]), np.zeros(X.shape[1]))
+            return cls(0, np.zeros(X.shape[1]), np.zeros(X.shape[1]), *ends)
         mean = X.mean(0)
-        return cls(len(X), mean, ((X - mean) ** 2).sum(0))
+        return cls(len(X), mean, ((X - mean) ** 2).sum(0), *ends)
 
     @classmethod
     def in_parts(cls, X: np.ndarray) -> "Moments":
@@ -132,7 +144,8 @@ class Moments:
             return self
         delta, share = other.mean - self.mean, other.n / n
         squares = self.squares + other.squares + delta**2 * (self.n * share)
-        return Moments(n, self.mean + delta * share, squares)
+        ends = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return Moments(n, self.mean + delta * share, squares, *ends)
 
     @property
     def deviation(self) -> np.ndarray:
@@ -153,8 +166,17 @@ class Scaler:
     y_scale: np.ndarray
 
     @classmethod
-    def fit(cls, train: Dataset) -> "Scaler":
-        """Measured on training rows only; classes and counts keep their units."""
+    def fit(cls, train: Dataset, weights: np.ndarray | None = None) -> "Scaler":
+        """Measured on training rows only, each of weight 1 or of its own (N,); classes and counts
+        keep their units."""
+        if weights is not None:
+            means = [np.average(a, 0, weights) for a in (train.X, train.Y)]
+            variances = [
+                np.average((a - m) ** 2, 0, weights)
+                for a, m in zip((train.X, train.Y), means, strict=True)
+            ]
+            (x_mean, y_mean), (x_scale, y_scale) = means, map(np.sqrt, variances)
+            return cls.from_moments(x_mean, x_scale, y_mean, y_scale, train.task)
         x, y = Moments.in_parts(train.X), Moments.in_parts(train.Y)
         return cls.from_moments(x.mean, x.deviation, y.mean, y.deviation, train.task)
 

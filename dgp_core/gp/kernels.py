@@ -12,9 +12,10 @@ from typing import Protocol, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from dgp_core.gp.pytree import pytree
+from dgp_core.gp.pytree import leaf, pytree
 
 
 class Kernel(Protocol):
@@ -95,8 +96,8 @@ class Stationary(_Algebra):
     ) -> Self:
         """A kernel on n inputs with the paper's start values."""
         return cls(
-            jnp.log(jnp.asarray(variance, dtype)),
-            jnp.full((n_inputs,), jnp.log(lengthscale), dtype),
+            leaf(np.log(variance), dtype),
+            leaf(np.full(n_inputs, np.log(lengthscale)), dtype),
         )
 
     @property
@@ -175,7 +176,7 @@ class RationalQuadratic(Stationary):
     ) -> Self:
         """A kernel on n inputs, with α = 1."""
         base = RBF.create(n_inputs, variance, lengthscale, dtype)
-        return cls(base.log_variance, base.log_lengthscales, jnp.zeros((), dtype))
+        return cls(base.log_variance, base.log_lengthscales, leaf(0.0, dtype))
 
     def shape(self, r2: jax.Array) -> jax.Array:
         alpha = jnp.exp(self.log_alpha)
@@ -196,7 +197,7 @@ class Periodic(Stationary):
     ) -> Self:
         """A kernel on n inputs, with a period of 1 in each."""
         base = RBF.create(n_inputs, variance, lengthscale, dtype)
-        return cls(base.log_variance, base.log_lengthscales, jnp.zeros(n_inputs, dtype))
+        return cls(base.log_variance, base.log_lengthscales, leaf(np.zeros(n_inputs), dtype))
 
     def gram(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         """k(x, z): an RBF on the circle x ↦ (cos 2πx/p, sin 2πx/p), whose chord is 2 sin(π·)."""
@@ -222,7 +223,7 @@ class Linear(_Algebra):
         cls, n_inputs: int, variance: float = 2.0, lengthscale: float = 1.0, dtype=jnp.float64
     ) -> Self:
         """A kernel on n inputs; a slope has no lengthscale but σ/ℓ."""
-        return cls(jnp.full((n_inputs,), jnp.log(variance) - 2 * jnp.log(lengthscale), dtype))
+        return cls(leaf(np.full(n_inputs, np.log(variance) - 2 * np.log(lengthscale)), dtype))
 
     @property
     def variances(self) -> jax.Array:

@@ -23,7 +23,7 @@ from jax import Array
 from jax.scipy.special import gammaln, logsumexp, ndtr
 from scipy.special import ndtri
 
-from dgp_core.gp.pytree import pytree
+from dgp_core.gp.pytree import leaf, pytree
 
 N_NODES = 20
 """Gauss–Hermite nodes; enough for integrands as wide as the Gaussian they are weighed with."""
@@ -150,7 +150,7 @@ class Gaussian(_Exact):
 
     @classmethod
     def create(cls, n_outputs: int, /, dtype=jnp.float64, variance: float = 0.01) -> Self:
-        return cls(jnp.full((n_outputs,), np.log(variance), dtype))
+        return cls(leaf(np.full(n_outputs, np.log(variance)), dtype))
 
     @property
     def n_latents(self) -> int:
@@ -201,8 +201,8 @@ class StudentT(_Exact):
         if not degrees > 2:
             raise ValueError(f"Student's degrees of freedom must start above 2, not at {degrees}.")
         return cls(
-            jnp.full((n_outputs,), np.log(scale), dtype),
-            jnp.full((n_outputs,), np.log(degrees - 2.0), dtype),
+            leaf(np.full(n_outputs, np.log(scale)), dtype),
+            leaf(np.full(n_outputs, np.log(degrees - 2.0)), dtype),
         )
 
     @property

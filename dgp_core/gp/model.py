@@ -16,7 +16,7 @@ from dgp_core.gp.data import Scaled
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.layers import Factors, Layer, Normal, conditional, factorise, kl_from_prior
 from dgp_core.gp.likelihoods import LIKELIHOODS, Likelihood
-from dgp_core.gp.pytree import pytree
+from dgp_core.gp.pytree import leaf, pytree
 
 MeanFunction = Literal["linear", "zero", "concatenate"]
 Precision = Literal["auto", "float32", "float64"]
@@ -166,7 +166,7 @@ def create_model(
 
     rng = np.random.default_rng(seed)
     rows = np.asarray(X[rng.permutation(len(X))[:SKETCH]], np.float64)
-    starts = {M: _centres(rows, M, rng) for M in sorted(set(spec.inducing_counts))}
+    starts = {M: centres_of(rows, M, rng) for M in sorted(set(spec.inducing_counts))}
     H, carried, layers = rows, dict(starts), []
     for l, (M, name, P) in enumerate(
         zip(spec.inducing_counts, spec.kernel_names, widths, strict=True)
@@ -178,11 +178,11 @@ def create_model(
         layers.append(
             Layer(
                 kernel=create_kernel(name, H.shape[1], dtype=dtype),
-                inducing=jnp.asarray(carried[M], dtype),
-                q_mean=jnp.zeros((M, P), dtype),
-                q_factor=jnp.tile(jnp.asarray(scale * np.eye(M), dtype), (P, 1, 1)),
-                mean_weights=jnp.asarray(W, dtype) if linear else None,
-                log_noise=None if last else jnp.asarray(np.log(1e-5), dtype),
+                inducing=leaf(carried[M], dtype),
+                q_mean=leaf(np.zeros((M, P)), dtype),
+                q_factor=leaf(np.tile(scale * np.eye(M), (P, 1, 1)), dtype),
+                mean_weights=leaf(W, dtype) if linear else None,
+                log_noise=None if last else leaf(np.log(1e-5), dtype),
             )
         )
         # Z goes on through the linear map whatever the mean function: with a mean of zero, all
@@ -194,7 +194,7 @@ def create_model(
     return DeepGP(tuple(layers), likelihood, concatenate)
 
 
-def _centres(rows: np.ndarray, M: int, rng: np.random.Generator) -> np.ndarray:
+def centres_of(rows: np.ndarray, M: int, rng: np.random.Generator) -> np.ndarray:
     """M k-means centres (M, D); where distinct rows are fewer, the rest lie close beside rows."""
     distinct = np.unique(rows, axis=0)
     if len(distinct) <= M:
@@ -360,9 +360,9 @@ def bound(
 
 
 def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int = 1) -> jax.Array:
-    """N/(B S) Σ_i Σ_s E[log p(y_i | f_i^L)]: the bound's first term; samples are more rows.
+    """N/(B S) Σ_i w_i Σ_s E[log p(y_i | f_i^L)]: the bound's first term; samples are more rows.
 
-    Rows of weight 0 are padding; B counts the others.
+    Rows of weight 0 are padding; N and B count the others, whatever their weight w_i.
     """
     draws = path_draws(key, model, len(X), n_samples)
     if n_samples > 1:
@@ -371,4 +371,4 @@ def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int
     total = expected_log_likelihood(
         factors, model.likelihood, X, Y, weight, draws, model.concatenate
     )
-    return total * (n_data / jnp.sum(weight))
+    return total * (n_data / jnp.sum(weight > 0, dtype=weight.dtype))

@@ -149,17 +149,20 @@ def draw_observations(
     return F + scale * rng.standard_t(np.broadcast_to(nu, F.shape))
 
 
-def residual_roots(layer: Layer, L: jax.Array, H: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """What functions of a layer at H (N, D) are drawn with, given Kzz = L Lᵀ.
-
-    T = L⁻¹ Kzh (M, N), and a Cholesky factor of what the inducing variables leave open, K_hh − TᵀT.
-    """
+def residual(layer: Layer, L: jax.Array, H: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """T = L⁻¹ Kzh (M, N), given Kzz = L Lᵀ, and what the inducing variables leave open at H (N, D),
+    K_hh − TᵀT."""
     K = layer.kernel.gram(layer.inducing, H)
     if layer.used is not None:
         K = jnp.where(jnp.arange(len(K))[:, None] < layer.used.inducing, K, 0)
     T = lax.linalg.triangular_solve(L, K, left_side=True, lower=True)
+    return T, layer.kernel.gram(H, H) - T.T @ T
+
+
+def residual_roots(layer: Layer, L: jax.Array, H: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What functions of a layer at H (N, D) are drawn with: T, and a Cholesky factor of R."""
+    T, R = residual(layer, L, H)
     scale = jnp.mean(layer.kernel.diagonal(H))
-    R = layer.kernel.gram(H, H) - T.T @ T
     return T, jnp.linalg.cholesky(R + DRAW_JITTER * scale * jnp.eye(len(H), dtype=H.dtype))
 
 
@@ -197,14 +200,57 @@ def function_draws(
     of a function.
     """
     X = np.asarray(X)
+    check_drawn(X)
+    _, jitter = _ready(model)
+    x = jnp.asarray(X, model.layers[0].inducing.dtype)
+    return [np.asarray(F) for F in _function_draws(model, x, key, jitter, n_draws)]
+
+
+@partial(jax.jit, static_argnames="n_draws")
+def _joint_latent(model: DeepGP, X, key, jitter, n_draws):
+    *below, last = model.layers
+    H = jnp.asarray(X)[None]
+    if below:
+        F = _function_draws(replace(model, layers=tuple(below)), X, key, jitter, n_draws)[-1]
+        H = jnp.concatenate([F, jnp.repeat(H, n_draws, 0)], 2) if model.concatenate else F
+    L = jnp.linalg.cholesky(inducing_gram(last, jitter))
+
+    def one(total, H):
+        T, R = residual(last, L, H)
+        A = jnp.einsum("pij,in->pjn", last.factor, T)  # CᵀT
+        mean = T.T @ last.q_mean
+        if last.mean_weights is not None:
+            mean = mean + H @ last.mean_weights
+        return total + R[None] + A.mT @ A, mean
+
+    P = last.q_mean.shape[1]
+    total, means = lax.scan(one, jnp.zeros((P, len(X), len(X)), H.dtype), H)
+    centred = means - jnp.mean(means, 0, keepdims=True)
+    return means, (total + jnp.einsum("snp,smp->pnm", centred, centred)) / len(H)
+
+
+def joint_latent(
+    model: DeepGP, X: np.ndarray, key: jax.Array, n_draws: int = 100
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (N, P) and covariance (P, N, N) of f^L at rows X together.
+
+    Over functions h of the layers below, Cov f = E Cov[f | h] + Cov E[f | h]; with one layer there
+    are none, and it is exact.
+    """
+    check_drawn(X)
+    _, jitter = _ready(model)
+    x = jnp.asarray(X, model.layers[0].inducing.dtype)
+    means, covariance = _joint_latent(model, x, key, jitter, n_draws)
+    return np.asarray(means).mean(0), np.asarray(covariance)
+
+
+def check_drawn(X: np.ndarray) -> None:
+    """Refuses more rows than have a joint distribution here."""
     if len(X) > MOST_DRAWN_ROWS:
         raise ValueError(
             f"Functions are drawn at {MOST_DRAWN_ROWS:,} rows at the most, not {len(X):,}: "
             "their joint covariance is dense. Thin the rows."
         )
-    _, jitter = _ready(model)
-    x = jnp.asarray(X, model.layers[0].inducing.dtype)
-    return [np.asarray(F) for F in _function_draws(model, x, key, jitter, n_draws)]
 
 
 def at_prior(model: DeepGP) -> DeepGP:

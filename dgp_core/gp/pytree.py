@@ -8,7 +8,11 @@ a hundred it runs one kernel's program for another's. Here the class is part of 
 from dataclasses import fields
 from typing import TypeVar
 
+import jax
+import numpy as np
 from jax.tree_util import GetAttrKey, register_pytree_with_keys
+from jax.typing import DTypeLike
+from numpy.typing import ArrayLike
 
 T = TypeVar("T", bound=type)
 
@@ -32,3 +36,8 @@ def pytree(cls: T) -> T:
 
     register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     return cls
+
+
+def leaf(value: ArrayLike, dtype: DTypeLike) -> jax.Array:
+    """A number or an array as JAX's own; nothing is compiled for a new shape."""
+    return jax.device_put(np.asarray(value, dtype))

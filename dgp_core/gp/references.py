@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 from scipy.special import softmax
 
 from dgp_core.gp.kernels import Kernel
@@ -55,12 +54,18 @@ def _posterior(
     return mean, kernel.diagonal(X_new) - jnp.sum(T * T, 0)
 
 
-class _Standard:
+@dataclass(frozen=True, eq=False)
+class Standard:
     """Inputs of mean 0 and deviation 1; a constant column becomes zero."""
 
-    def __init__(self, X: np.ndarray):
-        self.mean, scale = X.mean(0), X.std(0)
-        self.scale = np.where(scale > 1e-12 * np.abs(self.mean), scale, np.inf)
+    mean: np.ndarray
+    scale: np.ndarray
+    """Infinite for a constant column."""
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> Self:
+        mean, scale = X.mean(0), X.std(0)
+        return cls(mean, np.where(scale > 1e-12 * np.abs(mean), scale, np.inf))
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         return (np.asarray(X, np.float64) - self.mean) / self.scale
@@ -81,7 +86,7 @@ class LeastSquares:
     def fit(cls, X: np.ndarray, Y: np.ndarray) -> Self:
         """Columns are centred and scaled for the solve, which takes the shortest w of equals."""
         X, Y = _table(X, Y)
-        standard = _Standard(X)
+        standard = Standard.of(X)
         w, *_ = np.linalg.lstsq(standard(X), Y - Y.mean(0), rcond=None)
         w = w / standard.scale[:, None]
         b = Y.mean(0) - standard.mean @ w
@@ -98,7 +103,7 @@ class LeastSquares:
 class LinearPosterior:
     """η = wᵀx + b of K outputs, q(w_k, b_k) = N(m_k, S_k) over standard inputs and a one."""
 
-    standard: _Standard
+    standard: Standard
     mean: np.ndarray
     """m (D + 1, K); b is the last row."""
     covariance: np.ndarray
@@ -129,7 +134,7 @@ class BayesianLinear:
         from sklearn.linear_model import BayesianRidge  # a second to load: only where it is fitted
 
         X, Y = _table(X, Y)
-        standard = _Standard(X)
+        standard = Standard.of(X)
         A, D = standard(X), X.shape[1]
         scale = np.where(Y.std(0) > 0, Y.std(0), 1.0)
         means, covariances, precisions, noises = [], [], [], []
@@ -169,7 +174,7 @@ class BayesianLogistic:
 
         X, Y = _table(X, np.asarray(codes, np.float64).reshape(-1, 1))
         y = Y[:, 0].astype(int)
-        standard, present = _Standard(X), np.unique(y)
+        standard, present = Standard.of(X), np.unique(y)
         A, K = standard(X), len(present)
         shares = np.full(n_classes, 0.5 / (len(X) + 0.5 * (n_classes - K)))
         shares[present] = 0.0 if K > 1 else 1.0 - (n_classes - 1) * shares[0]
@@ -214,7 +219,7 @@ class BayesianPoisson:
 
         X, Y = _table(X, Y)
         Y = Y + np.where(Y.any(0), 0.0, 0.5 / len(X))
-        standard = _Standard(X)
+        standard = Standard.of(X)
         A, lines = standard(X), []
         for y in Y.T:
             model = PoissonRegressor(
@@ -238,7 +243,7 @@ class BayesianPoisson:
         return Mixture(mean[None], variance[None])
 
 
-def _laplace(standard: _Standard, A: np.ndarray, n_lines: int, fit: Callable) -> LinearPosterior:
+def _laplace(standard: Standard, A: np.ndarray, n_lines: int, fit: Callable) -> LinearPosterior:
     """The Laplace approximation around the mode, its λ by MacKay's fixed point.
 
     S_k = (AᵀW_kA + λI)⁻¹, b without a prior; λ ← γ/|w|², γ = Σ_k Σ_d (1 − λ S_k,dd). `fit` takes λ
@@ -348,6 +353,8 @@ def _maximise(start: tuple[Any, Array], X: Array, Y: Array, max_steps: int) -> t
             "The fit cannot start: the kernel's matrix is not positive definite here. "
             "Check that inputs and outputs are finite, or start from a larger noise variance."
         )
+    from scipy.optimize import minimize  # ten megabytes: only where it is fitted
+
     bounds = [(-np.inf, np.inf)] * (len(first) - 1) + [(np.log(LEAST_NOISE), np.inf)]
     options = {"maxiter": max_steps}
     result = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)

@@ -6,15 +6,17 @@ from typing import Literal
 
 from dgp_core.archive import Archive, Source, digest
 from dgp_core.gp.data import Dataset
+from dgp_core.gp.splits import BY_CHANCE, SplitBy
 from dgp_core.live.run import Run
 from dgp_core.tables.recipe import Recipe
 
 Which = Literal["deep", "rival"]
 
 
-def source_of(whole: Dataset, held_out: float, split_seed: int) -> Source:
-    """Which rows a run learns from: all of these but the share that `split` held out."""
-    return Source("", len(whole), digest(whole.X, whole.Y), held_out, split_seed)
+def source_of(whole: Dataset, held_out: float, split_seed: int, by: SplitBy = BY_CHANCE) -> Source:
+    """Which rows a run learns from: all of these but the share that was held out."""
+    rows = digest(whole.X, whole.Y)
+    return Source("", len(whole), rows, held_out, split_seed, False, by.way, by.column)
 
 
 def archive_of(

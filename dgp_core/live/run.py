@@ -10,6 +10,7 @@ import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ import numpy as np
 
 from dgp_core.archive import Archive
 from dgp_core.gp.data import Dataset, Scaled, Scaler
+from dgp_core.gp.domain import Domain
 from dgp_core.gp.model import Bound, DeepGP, ModelSpec, create_model
 from dgp_core.live.views.playground import Gallery, has_view, view, view_programs
 from dgp_core.training.generic import (
@@ -142,6 +144,10 @@ class BoundRecord:
     def __len__(self) -> int:
         return len(self._fit)
 
+    @property
+    def nbytes(self) -> int:
+        return 8 * (len(self._fit) + len(self._kl))
+
     def append(self, bound: Bound) -> None:
         self._fit.extend(np.asarray(bound.fit, np.float64))
         self._kl.extend(np.asarray(bound.kl, np.float64).ravel())
@@ -210,6 +216,7 @@ class Run:
         self._seconds = 0.0
         self._latest: Snapshot | None = None
         self._history: list[Snapshot] = []
+        self._moment_bytes = 0
         self._records = self._empty_records()
         self._saved = saved
         self.status = "waiting"
@@ -333,7 +340,18 @@ class Run:
             output_names=data.output_names,
             classes=data.classes,
             settings=settings,
+            domain=self._domain,
         )
+
+    @cached_property
+    def _domain(self) -> Domain:
+        return Domain.fit(self.dataset.X, self.scaler)
+
+    @property
+    def grown_bytes(self) -> int:
+        """What its moments and its bounds take by now."""
+        moments = len(self._history) * self._moment_bytes
+        return moments + sum(record.nbytes for record in self._records)
 
     def record(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """The bound's parts at every step, of the deep model and of its rival: fit and KL."""
@@ -629,12 +647,12 @@ class Run:
 
     def _publish(self, states, answer: Bound | None = None) -> None:
         snapshot = self._snapshot(states, answer)
-        self._latest = snapshot
+        self._latest, self._moment_bytes = snapshot, snapshot.nbytes
         if self._history and self._history[-1].step == snapshot.step:
             self._history[-1] = snapshot
         else:
             self._history.append(snapshot)
-        thin(self._history, min(MOST_MOMENTS, HISTORY_BYTES // snapshot.nbytes))
+        thin(self._history, min(MOST_MOMENTS, HISTORY_BYTES // self._moment_bytes))
 
     def _empty_records(self) -> tuple[BoundRecord, BoundRecord]:
         return BoundRecord(self.model.layers), BoundRecord(1)

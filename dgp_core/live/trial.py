@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dgp_core.evaluation.boosting import boosting_predictor
 from dgp_core.evaluation.comparison import (
     MOST_SCORED,
     Estimate,
@@ -32,8 +33,9 @@ from dgp_core.evaluation.forecast import (
     exact_predictor,
     linear_predictor,
 )
-from dgp_core.gp.data import Dataset, sample_places, split_places
+from dgp_core.gp.data import Dataset, sample_places
 from dgp_core.gp.model import DeepGP, ModelSpec
+from dgp_core.gp.splits import BY_CHANCE, FEWEST_FOLDS, Part, SplitBy, fold_parts, main_part
 from dgp_core.live.run import Run, train_chunk
 from dgp_core.live.workshop import (
     GONE_SECONDS,
@@ -50,11 +52,6 @@ POLL_SECONDS = 0.2
 
 TOUCH_SECONDS = GONE_SECONDS / 3
 """How often runs that are over, and are kept to be drawn, are asked for; they need no seat."""
-
-FEWEST_FOLDS = 3
-"""Two folds cannot tell a difference from chance."""
-
-MOST_FOLDS = 20
 
 MOST_FOLD_CELLS = 20_000_000
 """Rows times columns up to which folds are made: each holds a further copy of the rows."""
@@ -108,49 +105,6 @@ class _Line:
 
 _scoring = _Line()
 """One trial scores at a time, whatever the number of trials: the cores are for those who train."""
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A way to part the rows."""
-
-    fold: int
-    """0 is the main split; folds count from 1."""
-    train: np.ndarray
-    """Places of the training rows."""
-    held: np.ndarray
-    """And of those held out."""
-
-
-def main_part(dataset: Dataset, fraction: float, seed: int) -> Part:
-    """The rows of `split`, by their places."""
-    return Part(0, *split_places(len(dataset), fraction, seed))
-
-
-def fold_parts(dataset: Dataset, folds: int, seed: int) -> list[Part]:
-    """Folds by chance, each row held out once, every class spread evenly over them.
-
-    All training sets are of one size, so that one compilation serves them: those that would have a
-    row more leave one out.
-    """
-    n = len(dataset)
-    if not FEWEST_FOLDS <= folds <= min(MOST_FOLDS, n):
-        raise ValueError(
-            f"{folds} folds cannot be made of {n:,} rows: choose {FEWEST_FOLDS} to "
-            f"{min(MOST_FOLDS, n)}."
-        )
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(n)
-    if dataset.classes:
-        order = order[np.argsort(dataset.Y[order, 0], kind="stable")]
-    fold = np.empty(n, int)
-    fold[order] = np.arange(n) % folds
-    size = n - -(-n // folds)
-    parts = []
-    for k in range(folds):
-        train = rng.permutation(np.flatnonzero(fold != k))[:size]
-        parts.append(Part(k + 1, np.sort(train), np.flatnonzero(fold == k)))
-    return parts
 
 
 @dataclass(frozen=True)
@@ -246,17 +200,27 @@ class Trial:
         fraction: float = 0.9,
         linear: bool = True,
         exact: bool | None = None,
+        boosting: bool = False,
         rival: str | None = "single",
+        by: SplitBy = BY_CHANCE,
+        refit: Callable[[np.ndarray], Dataset] | None = None,
         titles: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`titles` say what contenders are called in sentences."""
-        if not contenders and not linear:
+        """`titles` say what contenders are called in sentences.
+
+        `refit` gives the rows as numbers that the training rows at these places alone decide (what
+        stands for a missing cell); without it they are those of the data set.
+        """
+        if not (contenders or linear or boosting):
             raise ValueError("A trial needs at least one model.")
         self.workshop, self.train, self.owner = workshop, train, secrets.token_urlsafe(16)
         self._dataset: Dataset | None = dataset
         self._pairs = pairs(contenders, rival)
-        self._linear, self._exact, self._clock = linear, exact, clock
+        self._linear, self._exact, self._boosting = linear, exact, boosting
+        self._clock, self.by, self._refit = clock, by, refit
+        self._refitted: tuple[Part | None, Dataset | None] = None, None
+        """The part that is fitted now, and its rows as numbers."""
         self._titles = titles or {}
         self._lock = threading.Lock()
         """For every field that changes: pages and the trial's thread both write them."""
@@ -289,7 +253,7 @@ class Trial:
         """What broke the trial, where something did that has no sentence of its own."""
         self.main_id: str | None = None
         """The run of the main split's first contender, to be watched and drawn."""
-        self._parts = [main_part(dataset, fraction, train.seed)] if main else []
+        self._parts = [main_part(dataset, fraction, train.seed, by)] if main else []
         self._parts += self._new_folds(folds) if folds else []
         if not self._parts:
             raise ValueError(f"Without a main split there must be {FEWEST_FOLDS} folds or more.")
@@ -379,7 +343,11 @@ class Trial:
 
     def wanted(self) -> set[str]:
         """Every model that it was started for."""
-        references = {"linear": self._linear, "exact": bool(self._exact)}
+        references = {
+            "linear": self._linear,
+            "exact": bool(self._exact),
+            "boosting": self._boosting,
+        }
         return self._contenders() | {name for name, so in references.items() if so}
 
     def on_its_way(self) -> set[str]:
@@ -474,7 +442,7 @@ class Trial:
             self._kept, self._active, self._run_now = {}, None, None
             self._note_locked()
             self._cards, self._failures = [], []
-            self._dataset = None
+            self._dataset, self._refitted = None, (None, None)
         for run_id in ids:
             self._drop(run_id)
 
@@ -509,6 +477,9 @@ class Trial:
         if self._linear:
             places = sample_places(part.train, LINEAR_ROWS)
             self._reference("linear", "the straight line", linear_predictor, part, places)
+        if self._boosting:
+            places = sample_places(part.train, LINEAR_ROWS)
+            self._reference("boosting", "gradient boosting", boosting_predictor, part, places)
         for i, pair in enumerate(self._pairs):
             self._at(title if len(self._pairs) == 1 else f"{title}, {self._title(pair.deep)}")
             if self._active is None:
@@ -521,12 +492,12 @@ class Trial:
             self._release(self._cost(part, pair))
         if self._wants_exact(part):
             self._at(title)
-            fit = partial(exact_predictor, go_on=self._wanted)
+            fit = partial(exact_predictor, kernel=self.kernel, go_on=self._wanted)
             self._reference("exact", "the exact GP", fit, part, part.train)
 
     def _start(self, part: Part, i: int) -> None:
         pair = self._pairs[i]
-        data = self._data.take(part.train)
+        data = self._rows_of(part).take(part.train)
         whole = self.train.steps * step_seconds(data, pair.spec, self.train, len(data))
         run_id, _ = self.workshop.start(
             data,
@@ -588,7 +559,7 @@ class Trial:
         cards = []
         with self._judging(" and ".join(map(self._title, names))), _scoring.turn(self):
             places = sample_places(part.held, MOST_SCORED)
-            held = self._data.take(places)
+            held = self._rows_of(part).take(places)
             for name, model in ((pair.deep, snapshot.deep), (pair.rival, snapshot.rival)):
                 if name is None:
                     continue
@@ -604,6 +575,7 @@ class Trial:
                         fold=part.fold,
                         rows=places,
                         pad_to=self._most_held(part),
+                        question=self.by.rows,
                         seconds_per_step=pace,
                         seconds=None if pace is None else pace * snapshot.step,
                     )
@@ -618,18 +590,20 @@ class Trial:
             with self._judging(title), _scoring.turn(self):
                 self._check()
                 began = time.perf_counter()
-                predictor = fit(self._data.take(places))
+                rows = self._rows_of(part)
+                predictor = fit(rows.take(places))
                 seconds = time.perf_counter() - began
                 self._check()
                 held = sample_places(part.held, MOST_SCORED)
                 card = score(
                     name,
                     predictor,
-                    self._data.take(held),
+                    rows.take(held),
                     n_train=len(part.train),
                     fold=part.fold,
                     rows=held,
                     pad_to=self._most_held(part),
+                    question=self.by.rows,
                     seconds=seconds,
                 )
             self._keep([card])
@@ -743,6 +717,22 @@ class Trial:
             raise _Ended
         return dataset
 
+    def _rows_of(self, part: Part) -> Dataset:
+        """The data set with what stands for missing cells decided by this part's training rows."""
+        dataset = self._data
+        if self._refit is None:
+            return dataset
+        known, rows = self._refitted
+        if known is not part or rows is None:
+            rows = self._refit(part.train)
+            self._refitted = part, rows
+        return rows
+
+    @property
+    def kernel(self) -> str:
+        """The first contender's, of its last layer: the exact GP has it too."""
+        return self._pairs[0].spec.kernel_names[-1] if self._pairs else "rbf"
+
     @property
     def _n_folds(self) -> int:
         return sum(part.fold > 0 for part in self._parts)
@@ -757,7 +747,7 @@ class Trial:
                 f"These data have {self._data.X.size:,} cells, and folds are made up to "
                 f"{MOST_FOLD_CELLS:,}: one split holds out enough of so many rows to judge by."
             )
-        return fold_parts(self._data, folds, self.train.seed)
+        return fold_parts(self._data, folds, self.train.seed, self.by)
 
     def _wants_exact(self, part: Part) -> bool:
         possible = self._data.task == "regression" and len(part.train) <= EXACT_ROWS

@@ -10,7 +10,8 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,42 +21,28 @@ import jax
 from dgp_core.archive import Archive
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
-from dgp_core.live.run import HISTORY_BYTES, TURN_SECONDS, Run
+from dgp_core.live.limits import (
+    GONE_SECONDS,
+    IDLE_SECONDS,
+    MOST_BYTES,
+    MOST_CELLS,
+    MOST_OWNED,
+    MOST_QUEUED,
+    MOST_RUNS,
+    PROCESS,
+    PROCESSES,
+)
+from dgp_core.live.run import TURN_SECONDS, Run
 from dgp_core.training.memory import give_back
-from dgp_core.training.plan import pair_cost
+from dgp_core.training.plan import duration, pair_cost
 from dgp_core.training.programs import programs
 from dgp_core.training.train import TrainSpec
-
-IDLE_SECONDS = 30.0
-"""A run that nobody has watched for so long is paused …"""
-
-GONE_SECONDS = 30 * 60.0
-"""… and for so long, let go."""
-
-MOST_RUNS = 64
-"""Seats: runs that somebody watches, and that train by turns; more wait in a queue."""
-
-MOST_QUEUED = 200
-
-MOST_CELLS = 60_000_000
-"""Rows times columns of one run's data."""
-
-
-def _memory() -> int:
-    """Bytes of memory that this machine has; a modest guess where the system is mute."""
-    with suppress(AttributeError, OSError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 8 * 2**30
-
-
-MOST_BYTES = min(8 * 2**30, _memory() // 2)
-"""What all runs together may hold, as estimated at their start."""
 
 MOST_SHAPES = 250
 """Shapes whose compiled programs are kept; thousands of programs are more than XLA bears."""
 
 TIDY_SECONDS = 10.0
-"""How often programs that nobody uses are let go."""
+"""How often programs that nobody uses are let go, and what all runs hold is added up."""
 
 JOIN_SECONDS = 60.0
 """How long an orderly stop waits for each thread."""
@@ -79,6 +66,15 @@ COPIES = 8
 """Of a model's parameters: at the start and now, Adam's two, gradients, a snapshot, the rival's."""
 
 
+RUN_BYTES = 2**20
+"""What a run takes beside its numbers: pictures, and what JAX holds for its arrays."""
+
+LOOKED_SECONDS = 5.0
+"""A run that was looked at so lately is on somebody's screen: sockets look once a second."""
+
+ADMISSIONS = 20
+"""The last ones from the queue, by which waiting times are told."""
+
 SHUTTING = "The server is shutting down: open the page again in a minute."
 
 
@@ -93,7 +89,8 @@ class Ticket:
     run: Run
     run_id: str
     owner: str
-    nbytes: int
+    start_bytes: int
+    """Its data and its parameters."""
     seen: float
     shape: tuple
     turn: float
@@ -107,6 +104,14 @@ class Ticket:
     busy: bool = False
     admitted: bool = False
     prepared: bool = False
+    came: float = 0.0
+    left: bool = False
+    """Whether its page was left: it goes as soon as nobody looks at it."""
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes now."""
+        return self.start_bytes + self.run.grown_bytes
 
 
 class Workshop:
@@ -124,11 +129,16 @@ class Workshop:
         self._owed = 0.0
         """Seconds of training that the other runs have had beyond the awaited ones, lately."""
         self._wake = threading.Condition()
+        self._admissions: deque[float] = deque(maxlen=ADMISSIONS)
+        """When runs that had waited got a seat."""
+        self.public: str | None = None
+        """The run that anybody may watch who waits for one of their own; it never goes."""
         self._stopping = False
         self._tidied = clock()
         self._threads: list[threading.Thread] = []
         self.employ(self._compile, "dgp-compile")
-        for i in range(workers if workers is not None else os.cpu_count() or 1):
+        share = max(1, (os.cpu_count() or 1) // PROCESSES)
+        for i in range(share if workers is None else workers):
             self.employ(self._work, f"dgp-train-{i}")
 
     def employ(self, task: Callable[[], None], name: str) -> threading.Thread:
@@ -176,7 +186,7 @@ class Workshop:
                 f"These data have {cells:,} cells, and a live run takes {MOST_CELLS:,} at the "
                 "most. Train on fewer rows here, or without a screen: python -m dgp_core fit."
             )
-        need = 3 * 8 * cells + HISTORY_BYTES + COPIES * parameter_bytes(model, dataset)
+        need = 3 * 8 * cells + RUN_BYTES + COPIES * parameter_bytes(model, dataset)
         if need > MOST_BYTES:
             raise WorkshopError(
                 f"This run would need about {need / 2**30:.0f} GB, and all runs of this server "
@@ -186,7 +196,7 @@ class Workshop:
         run = Run(dataset, model, train, saved, own_program)
         ticket = Ticket(
             run,
-            secrets.token_urlsafe(16),
+            new_id(),
             owner or secrets.token_urlsafe(16),
             need,
             self._clock(),
@@ -194,14 +204,17 @@ class Workshop:
             time.monotonic(),
             step_seconds(dataset, model, train, len(dataset)) > HEAVY_SECONDS,
             awaited,
+            came=self._clock(),
         )
         with self._wake:
             if self._stopping:
                 raise WorkshopError(SHUTTING)
+            self._limit_owner(ticket.owner)
             waiting = len(self._queue())
             if waiting >= MOST_QUEUED:
                 raise WorkshopError(
-                    f"{waiting} runs are waiting already. Watch another's, or try again later."
+                    f"{waiting} runs are waiting already: room for one more comes "
+                    f"{when(self._wait(waiting))}. Until then, watch a run that somebody shows you."
                 )
             if not self._at_once(ticket):
                 run.status = "compiling"
@@ -227,9 +240,32 @@ class Workshop:
                 raise WorkshopError(
                     "This run belongs to somebody else: you can watch it, and start your own."
                 )
-            ticket.seen = self._clock()
+            ticket.seen, ticket.left = self._clock(), False
             self._wake.notify_all()
             return ticket.run
+
+    def owns(self, run_id: str, owner: str) -> bool:
+        """Whether somebody may change a run; to ask is not to watch."""
+        with self._wake:
+            return secrets.compare_digest(self._ticket(run_id).owner.encode(), owner.encode())
+
+    def leave(self, run_ids: Iterable[str], owner: str) -> None:
+        """Gives back an owner's runs whose page was left: they go as soon as nobody looks at them,
+        unless their owner comes back before."""
+        with self._wake:
+            for run_id in run_ids:
+                ticket = self._tickets.get(run_id)
+                if ticket is not None and ticket.owner == owner:
+                    ticket.left = True
+
+    def watch_public(self) -> str | None:
+        """The run that those may watch who wait, and which trains for them; None without one."""
+        with suppress(WorkshopError):
+            run = self.watch(self.public or "")
+            run.reset() if run.status in ("finished", "failed") else None
+            run.play()
+            return self.public
+        return None
 
     def find(self, run_id: str) -> Run:
         """The run with this id; to ask is not to watch."""
@@ -271,10 +307,16 @@ class Workshop:
             ticket = self._ticket(run_id)
             return ticket.admitted and self._at_once(ticket)
 
+    def wait(self, place: int) -> float | None:
+        """Seconds until such a place in the queue becomes a seat, as it went lately; None where
+        nobody has waited lately."""
+        with self._wake:
+            return self._wait(place)
+
     def queue_sentence(self, run_id: str) -> str:
         """Why a run waits and for how many others; empty once it has a seat."""
         place = self.place(run_id)
-        return queue_words(place) if place else ""
+        return queue_words(place, self.wait(place)) if place else ""
 
     def drop(self, run_id: str, owner: str) -> None:
         """Ends a run; nothing of its data stays."""
@@ -320,27 +362,77 @@ class Workshop:
     def _admit(self) -> None:
         """Gives free seats to those who have waited longest.
 
-        Runs that nobody watches need none, nor do those that are over or paused.
+        Runs that nobody watches need none, nor do those that are over or paused; where memory is
+        short, those that nobody has watched for longest go.
         """
-        now = self._clock()
+        now, queue = self._clock(), self._queue()
+        if not queue:
+            return
         admitted = [t for t in self._tickets.values() if t.admitted]
         held = sum(t.nbytes for t in admitted)
         seats = MOST_RUNS - sum(
             now - t.seen <= IDLE_SECONDS and not t.run.at_rest for t in admitted
         )
-        for ticket in self._queue():
-            if seats <= 0 or held + ticket.nbytes > MOST_BYTES:
+        for ticket in queue:
+            if seats <= 0:
+                break
+            held -= self._make_room(held + ticket.nbytes - MOST_BYTES, now)
+            if held + ticket.nbytes > MOST_BYTES:
                 break
             ticket.admitted = True
+            if now > ticket.came:
+                self._admissions.append(now)
             held, seats = held + ticket.nbytes, seats - 1
+
+    def _make_room(self, wanted: int, now: float) -> int:
+        """Lets go of runs that nobody watches, the longest idle first, until so many bytes are
+        free; none where all of them would not do. Returns what is free by it."""
+        idle = [
+            t
+            for t in sorted(self._tickets.values(), key=lambda t: t.seen)
+            if t.admitted and not t.busy and now - t.seen > IDLE_SECONDS and t.run_id != self.public
+        ]
+        sizes = [t.nbytes for t in idle]
+        if wanted <= 0 or sum(sizes) < wanted:
+            return 0
+        freed = 0
+        for ticket, size in zip(idle, sizes, strict=True):
+            if freed >= wanted:
+                break
+            del self._tickets[ticket.run_id]
+            freed += size
+        return freed
+
+    def _limit_owner(self, owner: str) -> None:
+        """Makes room among an owner's runs for one more: the one that was not watched for longest
+        goes; where all are on a screen, it raises WorkshopError."""
+        now = self._clock()
+        mine = sorted((t for t in self._tickets.values() if t.owner == owner), key=lambda t: t.seen)
+        for ticket in mine[: max(0, len(mine) - MOST_OWNED + 1)]:
+            if now - ticket.seen <= LOOKED_SECONDS:
+                raise WorkshopError(
+                    f"{MOST_OWNED} runs of this browser are on its screens already, and more are "
+                    "not given to one: close one of their pages, and try again."
+                )
+            del self._tickets[ticket.run_id]
+
+    def _wait(self, place: int) -> float | None:
+        """As `wait`: the mean time between the last admissions, for each place."""
+        now, times = self._clock(), self._admissions
+        while times and now - times[0] > GONE_SECONDS:
+            times.popleft()
+        return place * (now - times[0]) / len(times) if times else None
 
     def _tidy(self, now: float) -> None:
         """Lets go of runs that nobody has watched for long, and fills the seats."""
-        gone = [i for i, t in self._tickets.items() if now - t.seen > GONE_SECONDS and not t.busy]
-        for run_id in gone:
-            del self._tickets[run_id]
+        for run_id, t in list(self._tickets.items()):
+            over = now - t.seen > (IDLE_SECONDS if t.left else GONE_SECONDS)
+            if over and not t.busy and run_id != self.public:
+                del self._tickets[run_id]
         if now - self._tidied > TIDY_SECONDS:
             self._tidied = now
+            held = sum(t.nbytes for t in self._tickets.values() if t.admitted)
+            self._make_room(held - MOST_BYTES, now)  # what they hold grows as they train
             programs().tidy()
             give_back()
         self._admit()
@@ -482,11 +574,25 @@ def _xla_threads() -> list[int]:
     return found
 
 
-def queue_words(place: int) -> str:
-    """Why a run waits, and at which place."""
+def new_id() -> str:
+    """A run's name; of several processes, the one that trains it comes first."""
+    token = secrets.token_urlsafe(16)
+    return f"{PROCESS}-{token}" if PROCESSES > 1 else token
+
+
+def when(seconds: float | None) -> str:
+    """When there will be room, as far as anybody knows."""
+    if seconds is None:
+        return "as soon as somebody leaves or pauses"
+    return f"in {duration(seconds)}, as it went lately"
+
+
+def queue_words(place: int, seconds: float | None = None) -> str:
+    """Why a run waits, at which place, and for how long about."""
     return (
         f"This server trains {MOST_RUNS} runs at once, in {MOST_BYTES / 2**30:.0f} GB of "
-        f"memory, and is full. This run is number {place} in the queue: keep the page open."
+        f"memory, and is full. This run is number {place} in the queue, and has its turn "
+        f"{when(seconds)}: keep the page open."
     )
 
 

@@ -52,11 +52,14 @@ def read_text(
         attempts.append(lambda columns: _by_python(body, dialect, True, uneven, columns))
     attempts.append(lambda columns: _by_python(body, dialect, False, uneven, columns))
     width, notes = len(dialect.names), []
+    most = _most_rows(body, limits)
+    if not quotes:  # else a cell may have several lines, and rows are counted as they are read
+        _check_cells((most - 1) * width, limits)
     cells, rows = [], 0
     for attempt in attempts:
         last = attempt is attempts[-1]
         try:
-            cells, rows = _gather(attempt, width, _most_rows(body, limits), dialect, limits)
+            cells, rows = _gather(attempt, width, most, dialect, limits)
         except csv.Error:
             if last:
                 raise
@@ -177,6 +180,11 @@ def _most_rows(body: memoryview, limits: Limits | None) -> int:
     return min(ends, limits.rows) + 1 if limits else ends + 1
 
 
+def _check_cells(cells: int, limits: Limits | None) -> None:
+    if limits and cells > limits.cells:
+        raise too_large(f"more than {limits.cells:,} cells", limits.cells)
+
+
 def _were(rows: list[int]) -> str:
     return f"{counted(len(rows), 'row')} {'was' if len(rows) == 1 else 'were'}"
 
@@ -208,6 +216,7 @@ def _gather(
         before, rows = rows, rows + len(block[0])
         if limits and rows > limits.rows:
             raise too_large(f"more than {limits.rows:,} rows", limits.rows)
+        _check_cells(rows * width, limits)
         for i, cells in enumerate(block):
             if i in again:
                 continue

@@ -72,8 +72,6 @@ def to_utf8(data: memoryview, encoding: str | None = None) -> tuple[memoryview, 
     head = bytes(data[:4096])
     marked = next((bom for bom in _BOMS if head.startswith(bom[0])), None)
     if encoding is not None:
-        if encoding not in ENCODINGS:
-            raise TableError(f"The encoding is one of {', '.join(ENCODINGS)}.")
         body = data[len(marked[0]) :] if marked and marked[1] == encoding else data
         return _transcode(body, encoding, "was to be read as"), encoding, ENCODINGS[encoding], True
     if marked:

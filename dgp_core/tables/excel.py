@@ -6,8 +6,6 @@ import io
 import warnings
 import zipfile
 
-import openpyxl
-
 from dgp_core.tables.limits import Limits, TableError, too_large
 from dgp_core.tables.plain import visible
 
@@ -31,15 +29,13 @@ def sheet_as_csv(
     Formulas give the value that was stored with them, dates are written as in ISO 8601.
     """
     if limits:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(part.file_size for part in archive.infolist()) > limits.bytes:
-                raise too_large(f"more than {limits.bytes:,} bytes once unpacked", limits.bytes)
+        _check_parts(data, limits)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # parts of a workbook that are no cells
-            book = openpyxl.load_workbook(
-                io.BytesIO(data), read_only=True, data_only=True, keep_links=False
-            )
+            from openpyxl import load_workbook  # seldom needed, and large
+
+            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
             names = tuple(worksheet.title for worksheet in book.worksheets)
             if sheet is not None and sheet not in names:
                 listed = ", ".join(f"“{visible(name)}”" for name in names[:20])
@@ -52,6 +48,18 @@ def sheet_as_csv(
         raise
     except Exception:  # openpyxl has no error of its own for what it cannot read
         raise TableError(DAMAGED) from None
+
+
+def _check_parts(data: memoryview, limits: Limits) -> None:
+    """Raises TableError where a workbook's parts are too large, by the sizes that it states: more
+    of a part than that is never unpacked."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = [part for part in archive.infolist() if not part.filename.startswith("xl/media/")]
+    cells = [p for p in parts if p.filename.startswith(("xl/worksheets/", "xl/sharedStrings"))]
+    both = ((cells, limits.sheet_bytes), ([p for p in parts if p not in cells], limits.other_bytes))
+    for some, most in both:
+        if sum(part.file_size for part in some) > min(most, limits.bytes):
+            raise too_large(f"more than {most:,} bytes once unpacked", most)
 
 
 def _as_csv(worksheet, limits: Limits | None) -> memoryview:
@@ -68,8 +76,9 @@ def _as_csv(worksheet, limits: Limits | None) -> memoryview:
             raise too_large(f"{len(values):,} columns", limits.columns)
         if limits and n > limits.rows:
             raise too_large(f"more than {limits.rows:,} rows", limits.rows)
-        if limits and cells > limits.cells:
-            raise too_large(f"more than {limits.cells:,} cells in one sheet", limits.cells)
+        if limits and cells > limits.sheet_cells:
+            most = limits.sheet_cells
+            raise too_large(f"more than {most:,} cells in one sheet", most)
         writer.writerow(values)
     return memoryview(file.getvalue().encode())
 

@@ -213,7 +213,7 @@ def recipe_for(
         goals = (ColumnRecipe(targets[0], "category", _classes(file, targets[0], task)),)
     else:
         for name in targets:
-            if np.isnan(ColumnRecipe(name, "number").codes(head.cells[name], False)).all():
+            if np.isnan(ColumnRecipe(name, "number").codes(head.cells[name], False)[0]).all():
                 raise TableError(
                     f"“{visible(name)}” holds no numbers, so {task} cannot learn it: choose a task "
                     "with classes, or another target."

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from dgp_core.tables.dialect import distinct_names
-from dgp_core.tables.limits import Limits, TableError, check_size
+from dgp_core.tables.limits import Limits, TableError, check_size, too_large
 from dgp_core.tables.parsing import WHOLE, Cells, pc, words
 from dgp_core.tables.plain import visible
 
@@ -23,11 +23,19 @@ def read_parquet(
     buffer = pa.py_buffer(data)
     try:
         file = parquet.ParquetFile(pa.BufferReader(buffer))
-        rows, width = file.metadata.num_rows, len(file.schema_arrow)
+        about, width = file.metadata, len(file.schema_arrow)
+        groups = [about.row_group(i) for i in range(about.num_row_groups)]
+        chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
+        rows = max(about.num_rows, sum(group.num_rows for group in groups))
+        # A cell that is a list counts as many times as it has values.
+        values = sum(chunk.num_values for chunk in chunks)
+        unpacked = sum(chunk.total_uncompressed_size for chunk in chunks)
         text = [f.name for f in file.schema_arrow if pa.types.is_string(f.type)]
     except Exception:
         raise TableError(DAMAGED) from None
-    check_size(rows, width, limits)
+    check_size(rows, width, limits, values)
+    if limits and unpacked > limits.bytes:
+        raise too_large(f"{unpacked:,} bytes once unpacked", limits.bytes)
     if not rows or not width:
         raise TableError("This Parquet file holds no rows: bring one with at least one.")
     cells: dict[str, Cells] = {}

@@ -5,14 +5,14 @@ import gzip
 import io
 import os
 import zlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from dgp_core.tables.csv_reader import read_text
 from dgp_core.tables.dialect import sniff
-from dgp_core.tables.encodings import HEAD_BYTES, to_utf8
+from dgp_core.tables.encodings import ENCODINGS, HEAD_BYTES, to_utf8
 from dgp_core.tables.excel import is_workbook, sheet_as_csv
 from dgp_core.tables.limits import LIMITS, SAVE, WAY_ON, Limits, TableError, too_large
 from dgp_core.tables.parquet import first_rows_of_parquet, read_parquet
@@ -56,7 +56,14 @@ class Options:
     sheet: str | None = None
     """The sheet of a workbook."""
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """What is not guessed, by name, as `read_table` takes it."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
     def __post_init__(self):
+        if self.encoding is not None and self.encoding not in ENCODINGS:
+            raise TableError(f"The encoding is one of {', '.join(ENCODINGS)}.")
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
             raise TableError("The separator is one character, such as a comma or a tab.")
         if self.decimal not in (None, ".", ","):
@@ -152,7 +159,7 @@ def _bytes(source: Any, limits: Limits | None) -> memoryview:
 
 def _unzip(data: memoryview, limits: Limits | None) -> memoryview:
     """What a gzip file holds; never more than the limit, since a small file can fill the memory."""
-    most = limits.bytes if limits else -2
+    most = min(limits.bytes, max(limits.slack, limits.ratio * len(data))) if limits else -2
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             content = file.read(most + 1)

@@ -3,7 +3,7 @@
 import difflib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -31,6 +31,8 @@ LEVEL_LIMIT = 20
 """Of a category with more levels than this, the most frequent are inputs and the rest is one."""
 ONE_ROW = "This file has one row, and learning takes at least two: bring more rows."
 OTHER = "other"
+READING = {"encoding", "separator", "decimal", "header", "sheet"}
+"""What a file may be told to be read by: the fields of `reading.Options`."""
 UNITS = {"days": 86_400e6, "hours": 3_600e6, "seconds": 1e6}
 """Microseconds in each unit that a date may be counted in."""
 
@@ -82,28 +84,35 @@ class ColumnRecipe:
             start = known.min().astype("M8[D]" if unit != "seconds" else "M8[s]")
             origin = str(start)
         bare = cls(name, kind, origin=origin, unit=unit, day_first=day_first)  # type: ignore[arg-type]
-        x = bare.codes(cells, comma) if moments is None else bare.since_origin(moments)
+        x = bare.codes(cells, comma)[0] if moments is None else bare.since_origin(moments)
         known = x[~np.isnan(x)]
         median = float(np.median(known)) if known.size else 0.0
         return cls(name, bare.kind, (), origin, unit, day_first, median)
 
-    def codes(self, cells: Cells, decimal_comma: bool) -> np.ndarray:
-        """One number for each cell: its value, or its level's place; NaN where it is missing."""
-        unknown: dict[str, int] = {}
+    def codes(self, cells: Cells, decimal_comma: bool) -> tuple[np.ndarray, dict[str, int]]:
+        """One number for each cell: its value, or its level's place; NaN where it is missing or no
+        level. And how often each word that is no level occurs."""
         if self.kind == "category":
             x, unknown = as_codes(cells, self.levels)
             if self.other:
                 x[np.isnan(x) & as_words(cells).is_valid().to_numpy(False)] = len(self.levels) - 1
-                return x
-            knows = some(self.levels, 20)
-        elif self.kind == "boolean":
-            x, unknown = as_booleans(cells)
-            knows = "yes and no, true and false, 1 and 0"
-        elif self.kind == "date":
-            return self.since_origin(as_dates(cells, self.day_first))
-        else:
-            return as_numbers(cells, decimal_comma)
+                return x, {}
+            return x, unknown
+        if self.kind == "boolean":
+            return as_booleans(cells)
+        if self.kind == "date":
+            return self.since_origin(as_dates(cells, self.day_first)), {}
+        return as_numbers(cells, decimal_comma), {}
+
+    def known_codes(self, cells: Cells, decimal_comma: bool) -> np.ndarray:
+        """The codes of a column in which every word must be a level."""
+        x, unknown = self.codes(cells, decimal_comma)
         if unknown:
+            knows = (
+                some(self.levels, 20)
+                if self.kind == "category"
+                else "yes and no, true and false, 1 and 0"
+            )
             raise TableError(
                 f"Column “{visible(self.column)}” holds {some(unknown)} in "
                 f"{counted(sum(unknown.values()), 'cell')}, which the model never saw: it knows "
@@ -111,6 +120,11 @@ class ColumnRecipe:
                 "Change or remove those rows, or train again on data that has them."
             )
         return x
+
+    def date(self, x: float) -> str:
+        """The date that so many units since the origin are."""
+        since = np.timedelta64(round(x * UNITS[self.unit]), "us")
+        return as_written(np.array([np.datetime64(self.origin, "us") + since]))[0]
 
     def since_origin(self, moments: np.ndarray) -> np.ndarray:
         """Dates as numbers of units since the origin, NaN where they are missing."""
@@ -154,6 +168,8 @@ class Recipe:
     transforms: tuple[Transform, ...]
     """What was done to each target."""
     missing: Missing
+    reading: dict[str, str | bool] = field(default_factory=dict)
+    """How the file was told to be read, as `read_table` takes it; what is not here was guessed."""
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -181,30 +197,46 @@ class Recipe:
         return self.targets[0].levels if self.task in ("binary", "multiclass") else ()
 
     def inputs(self, table: "Table") -> np.ndarray:
-        """The inputs (N, D) of a second file, made as those of the first.
+        """The inputs (N, D) of a file, made as those of the first; NaN where a cell is missing and
+        not filled, or holds a word that the first file did not.
 
         Columns are found by name, in any order; others are passed over. A missing cell takes the
-        first file's median if that file's were filled, else it is an error.
+        first file's median if that file's were filled.
         """
-        X = self._inputs(table)
-        for column, x in zip(self.inputs_from, self.blocks(X), strict=True):
-            rows = np.flatnonzero(np.isnan(x).any(1)) + 1
-            if rows.size:
-                few = ", ".join(f"{r:,}" for r in rows[:3]) + (", …" if rows.size > 3 else "")
-                raise TableError(
-                    f"Column “{visible(column.column)}” has no usable value in "
-                    f"{counted(rows.size, 'row')} (row {few}). Complete or remove "
-                    + ("this row" if rows.size == 1 else "these rows")
-                    + ("." if self.missing == "fill" else ", or train with missing cells filled.")
-                )
+        self.find(table, self.inputs_from)
+        X = np.empty((table.rows, sum(len(column.names) for column in self.inputs_from)))
+        for column, block in zip(self.inputs_from, self.blocks(X), strict=True):
+            cells = table.cells[column.column]
+            codes, unknown = column.codes(cells, table.decimal_comma)
+            block[:] = column.inputs(codes, self.missing == "fill")
+            if unknown:
+                block[np.isnan(codes) & as_words(cells).is_valid().to_numpy(False)] = np.nan
         return X
+
+    def why_not(self, table: "Table", X: np.ndarray) -> np.ndarray:
+        """Why each row of a file with inputs X cannot be predicted (N,): empty where it can."""
+        why = np.full(len(X), "", object)
+        for column, block in zip(self.inputs_from, self.blocks(X), strict=True):
+            rows = np.flatnonzero(~np.isfinite(block).all(1))
+            if not rows.size:
+                continue
+            title = visible(column.column)
+            lacks = (
+                "never seen in training"
+                if column.kind in ("category", "boolean")
+                else f"no {column.kind}"
+            )
+            for row, word in zip(rows, as_written(table.cells[column.column], rows), strict=True):
+                own = "is missing" if word is None else f"is “{visible(word)}”, {lacks}"
+                why[row] = f"{why[row]}; “{title}” {own}".removeprefix("; ")
+        return why
 
     def outputs(self, table: "Table") -> np.ndarray:
         """The outputs (N, P) of a file, in the units of training; NaN where they are missing."""
-        self._find(table, self.targets)
+        self.find(table, self.targets)
         Y = np.empty((table.rows, len(self.targets)))
         for p, (target, transform) in enumerate(zip(self.targets, self.transforms, strict=True)):
-            y = target.codes(table.cells[target.column], table.decimal_comma)
+            y = target.known_codes(table.cells[target.column], table.decimal_comma)
             title = visible(target.column)
             if transform == "log":
                 if (low := np.nanmin(y, initial=np.inf)) <= 0:
@@ -221,11 +253,8 @@ class Recipe:
         return Y
 
     def complete(self, table: "Table") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs and outputs of the rows of a file that have all of them, and which rows these are.
-
-        Missing inputs are filled where the first file's were.
-        """
-        X, Y = self._inputs(table), self.outputs(table)
+        """Inputs and outputs of the rows of a file that have all of them, and which these are."""
+        X, Y = self.inputs(table), self.outputs(table)
         keep = np.flatnonzero(~(np.isnan(X).any(1) | np.isnan(Y).any(1)))
         return (X, Y, keep) if len(keep) == len(X) else (X[keep], Y[keep], keep)
 
@@ -239,7 +268,8 @@ class Recipe:
         ends = np.cumsum([len(column.names) for column in self.inputs_from])
         return np.split(X, ends[:-1], axis=1)
 
-    def _find(self, table: "Table", columns: tuple[ColumnRecipe, ...]) -> None:
+    def find(self, table: "Table", columns: tuple[ColumnRecipe, ...]) -> None:
+        """Refuses a file that lacks some of these columns."""
         absent = [c.column for c in columns if c.column not in table.cells]
         if not absent:
             return
@@ -251,15 +281,6 @@ class Recipe:
             f"This file lacks {some(absent)}, which the model needs; it has {some(table.cells)}. "
             f"Add or rename the columns{': ' + hint if hint else '.'}"
         )
-
-    def _inputs(self, table: "Table") -> np.ndarray:
-        """The inputs (N, D), NaN where a cell is missing and not filled."""
-        self._find(table, self.inputs_from)
-        X = np.empty((table.rows, sum(len(column.names) for column in self.inputs_from)))
-        for column, block in zip(self.inputs_from, self.blocks(X), strict=True):
-            codes = column.codes(table.cells[column.column], table.decimal_comma)
-            block[:] = column.inputs(codes, self.missing == "fill")
-        return X
 
     def to_json(self) -> str:
         """The recipe as JSON text."""
@@ -283,7 +304,10 @@ class Recipe:
                 and set(recipe.transforms) <= set(get_args(Transform))
                 and len(recipe.targets) == len(recipe.transforms) > 0
                 and all(c.kind != "date" or c.unit in UNITS for c in recipe.inputs_from)
-            )
+                and set(recipe.reading) <= READING
+                and all(type(v) is (bool if n == "header" else str)
+                        for n, v in recipe.reading.items())
+            )  # fmt: skip
         except (TypeError, KeyError, ValueError, AttributeError):
             ok = False
         if not ok:
@@ -320,7 +344,7 @@ class Prepared:
                 cells = self.words[column.column]
                 levels = most_frequent(known_words(cells.take(train)))  # type: ignore[arg-type]
                 column = replace(column, levels=levels)
-                block = column.inputs(column.codes(cells, False), fill)
+                block = column.inputs(column.codes(cells, False)[0], fill)
             elif column.kind != "category" and fill:
                 block = block.copy()
                 absent = block[:, -1] == 1 if column.indicator else np.zeros(len(block), bool)
@@ -379,10 +403,10 @@ def prepare(
             f"No column is left to learn from. {reasons(others)}Bring a file with more columns, or "
             "decide that one of the dropped columns is a number or a category."
         )
-    recipe = Recipe(tuple(sources), goals, task, transforms, missing)
+    recipe = Recipe(tuple(sources), goals, task, transforms, missing, table.options.given)
 
     Y = recipe.outputs(table)
-    X = recipe._inputs(table)
+    X = recipe.inputs(table)
     no_target, no_input = np.isnan(Y).any(1), np.isnan(X).any(1)
     keep = np.flatnonzero(~(no_target | no_input))
     report.insert(
@@ -448,7 +472,7 @@ def _target(table: "Table", name: str, task: Task) -> ColumnRecipe:
         return ColumnRecipe(name, "category", tuple(levels))
     kind = column.kind if column.kind in ("date", "boolean") else "number"
     goal = ColumnRecipe.fit(name, kind, cells, column.day_first, table.decimal_comma)
-    if np.isnan(goal.codes(cells, table.decimal_comma)).all():
+    if np.isnan(goal.known_codes(cells, table.decimal_comma)).all():
         raise TableError(
             f"“{title}” holds no numbers, so {task} cannot learn it: choose a task with "
             "classes, or another target."

@@ -108,6 +108,8 @@ class Table:
     """How the file was read, and which guesses may be wrong."""
     notes: tuple[str, ...]
     """The same in sentences, and what had to be put right."""
+    options: Options = Options()
+    """What of the reading was given, not guessed."""
 
     @property
     def decimal_comma(self) -> bool:
@@ -235,7 +237,8 @@ def read_table(
     """
     if not name and isinstance(source, str | os.PathLike):
         name = os.path.basename(os.fspath(source))
-    raw = read_columns(source, limits, Options(encoding, separator, decimal, header, sheet))
+    options = Options(encoding, separator, decimal, header, sheet)
+    raw = read_columns(source, limits, options)
     pa.default_memory_pool().release_unused()
     rows = len(next(iter(raw.cells.values())))
     nameless = all(name == f"column {i + 1}" for i, name in enumerate(raw.cells))
@@ -252,8 +255,31 @@ def read_table(
         columns.append(column)
     return Table(
         visible(name, 200) or "table", tuple(columns), raw.cells, rows, raw.rows_in,
-        raw.reading, raw.notes,
+        raw.reading, raw.notes, options,
     )  # fmt: skip
+
+
+def read_alike(
+    source: Any, recipe: Recipe, name: str = "", limits: Limits | None = LIMITS, **given: Any
+) -> Table:
+    """A second file, read as the first one was told to be, or as is given; where that finds not the
+    columns that the recipe needs and a guess does, by the guess."""
+
+    def read(options: dict[str, Any]) -> tuple[Table | None, TableError | None]:
+        try:
+            table = read_table(source, name, limits, **options)
+            recipe.find(table, recipe.inputs_from)
+            return table, None
+        except TableError as error:
+            return None, error
+
+    table, error = read({**recipe.reading, **given})
+    if table is None and recipe.reading and not given:
+        table, _ = read({})
+    if table is None and error is not None:
+        raise error
+    assert table is not None
+    return table
 
 
 def _missing(cells: Cells) -> int:
@@ -303,6 +329,11 @@ def _decide(name: str, cells: Cells, raw: Raw, unnamed: bool, no_header: bool) -
     return column
 
 
+def named_identifier(name: str) -> bool:
+    """Whether a column has the name of an identifier."""
+    return bool(_IDENTIFIER.search(name) or _CAMEL_IDENTIFIER.search(name))
+
+
 def _identifier(name: str, x: np.ndarray, unnamed: bool, no_header: bool) -> str:
     """Why whole numbers (NaN: missing or stray cells) identify their rows, or nothing."""
     places = np.flatnonzero(~np.isnan(x))
@@ -313,7 +344,7 @@ def _identifier(name: str, x: np.ndarray, unnamed: bool, no_header: bool) -> str
         # Of columns without names only the first can be a row number, and it counts from 0 or 1.
         counts = (known - places == known[0] - places[0]).all()
         return "a row number." if counts and known[0] - places[0] in (-1, 0, 1) else ""
-    named = _IDENTIFIER.search(name) or _CAMEL_IDENTIFIER.search(name) or unnamed
+    named = named_identifier(name) or unnamed
     return (
         "a different whole number in every row."
         if named and len(np.unique(known)) == len(known)

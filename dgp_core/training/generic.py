@@ -672,7 +672,7 @@ def padded_batches(X: np.ndarray, Y: np.ndarray, n: int, batch: int, size: Size)
     def padded(rows: np.ndarray, width: int) -> jax.Array:
         room = np.zeros((size.rows, width))
         room[: len(rows), : rows.shape[1]] = rows
-        return jnp.asarray(room)
+        return jax.device_put(room)
 
     columns = padded(X, size.inputs), padded(Y, size.columns)
     return Batches(*columns, n=np.int64(n), batch=np.int64(batch))

@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 
 from dgp_core.gp.layers import Used, kl_from_prior, put, take
 from dgp_core.gp.model import JITTER, MOST_JITTER, Bound, DeepGP, factorise_all, scaled_fit
-from dgp_core.gp.pytree import pytree
+from dgp_core.gp.pytree import leaf, pytree
 
 ADAM = optax.scale_by_adam()
 
@@ -64,14 +64,15 @@ class TrainState:
 def create_state(model: DeepGP, key: jax.Array) -> TrainState:
     """A model before its first step."""
     dtype = model.layers[0].inducing.dtype
-    zero = jnp.zeros((), jnp.int64)
+    zero = leaf(0, np.int64)
+    moments = leaf(np.zeros(sum(part.size for part in jax.tree.leaves(model))), dtype)
     return TrainState(
         model=model,
-        adam=ADAM.init(ravel_pytree(model)[0]),
+        adam=optax.ScaleByAdamState(leaf(0, np.int32), moments, moments),
         key=key,
         step=zero,
-        jitter=jnp.asarray(JITTER, dtype),
-        caution=jnp.ones((), dtype),
+        jitter=leaf(JITTER, dtype),
+        caution=leaf(1.0, dtype),
         failures=zero,
         streak=zero,
     )

@@ -45,7 +45,7 @@ OPTIONS = {
 }
 """For XLA on the CPU, whatever JAX is set to: half the time to compile, and steps no slower."""
 
-MOST_IDLE = 2
+MOST_IDLE = 1
 """Loaded training programs that are kept though nobody uses them; some forty megabytes each."""
 IDLE_SECONDS = 10.0
 """A program that was not called for so long is idle: to load it again takes 0.3 s."""

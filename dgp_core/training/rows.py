@@ -17,6 +17,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from dgp_core.gp.data import Moments, Scaler, Task
+from dgp_core.gp.domain import Domain
 from dgp_core.gp.model import SKETCH
 from dgp_core.training.train import LONGEST_CHUNK, Queue
 
@@ -79,6 +80,8 @@ class Survey:
     held_out: Sample
     digest: str
     """Of all complete rows."""
+    domain: Domain
+    """Where the training rows lie."""
 
 
 def survey(parts: Parts, task: Task, held_out: float = 0.0, seed: int = 0) -> Survey:
@@ -103,7 +106,8 @@ def survey(parts: Parts, task: Task, held_out: float = 0.0, seed: int = 0) -> Su
     if x is None or y is None or start is None or rest is None or x.n < 2:
         raise RowsError("Too few complete rows are left to learn from: bring at least 2.")
     scaler = Scaler.from_moments(x.mean, x.deviation, y.mean, y.deviation, task)
-    return Survey(tuple(sizes), rows, scaler, start, rest, hashed.hexdigest())
+    domain = Domain.fit(start.X, scaler, x.low, x.high)
+    return Survey(tuple(sizes), rows, scaler, start, rest, hashed.hexdigest(), domain)
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from jax.typing import DTypeLike
 
 from dgp_core.gp.data import Scaled
 from dgp_core.gp.model import Bound, DeepGP
+from dgp_core.gp.pytree import leaf
 from dgp_core.training.optimise import Rates, TrainState, create_state, train_step
 
 LONGEST_CHUNK = 1000
@@ -77,7 +78,7 @@ class TrainSpec:
             self.steps if self.decay else 0,
             self.final_fraction,
         )
-        return Rates(*(jnp.asarray(x, jnp.float64) for x in numbers))
+        return Rates(*(leaf(x, np.float64) for x in numbers))
 
 
 PAPER = TrainSpec(steps=20_000, learning_rate=0.01, natural_rate=0.0, minibatch=10_000, decay=False)
@@ -95,9 +96,11 @@ class Rows(NamedTuple):
     X: jax.Array
     Y: jax.Array
     weight: jax.Array | None
-    """1 for a row and 0 for padding; None where minibatches are drawn."""
+    """A row's weight, and 0 for padding; None where minibatches are drawn."""
     n: jax.Array
     """How many different rows there are."""
+    drawn_weight: jax.Array | None = None
+    """A row's weight where minibatches are drawn; None is 1 for all."""
 
     @classmethod
     def create(
@@ -107,24 +110,33 @@ class Rows(NamedTuple):
         minibatch: int | None,
         dtype: DTypeLike,
         seed: int,
+        weights: np.ndarray | None = None,
     ) -> "Rows":
+        """Rows X and Y; `weights` (N,), all positive, multiply their terms of the bound."""
         n = len(X)
-        count = jnp.asarray(n, jnp.int64)
+        count = leaf(n, np.int64)
         if minibatch is not None and minibatch < n:
             order = np.random.default_rng(seed).permutation(n)
             order = np.concatenate([order, order[: minibatch - 1]])
-            return cls(jnp.asarray(X[order], dtype), jnp.asarray(Y[order], dtype), None, count)
+            drawn = None if weights is None else leaf(weights[order], dtype)
+            return cls(leaf(X[order], dtype), leaf(Y[order], dtype), None, count, drawn)
         rows = np.minimum(np.arange(padded_size(n)), n - 1)
-        weight = jnp.asarray(np.arange(len(rows)) < n, dtype)
-        return cls(jnp.asarray(X[rows], dtype), jnp.asarray(Y[rows], dtype), weight, count)
+        real = np.arange(len(rows)) < n
+        weight = real if weights is None else weights[rows] * real
+        return cls(leaf(X[rows], dtype), leaf(Y[rows], dtype), leaf(weight, dtype), count)
 
     def batch(self, key: jax.Array, size: int, step: jax.Array | None = None):
-        """Rows of a step, with their weights, which sum to the number of different rows in it."""
+        """Rows of a step, with their weights."""
         if self.weight is not None:
             return self.X, self.Y, self.weight
         offset = window_offset(key, self.n)
         take = partial(lax.dynamic_slice_in_dim, start_index=offset, slice_size=size)
-        return take(self.X), take(self.Y), jnp.ones(size, self.X.dtype)
+        weight = jnp.ones(size, self.X.dtype)
+        return (
+            take(self.X),
+            take(self.Y),
+            (weight if self.drawn_weight is None else take(self.drawn_weight)),
+        )
 
     def ahead(self, step: int, n_steps: int) -> "tuple[Rows, int]":
         """These rows, which serve any step."""
@@ -270,8 +282,8 @@ def train_chunk(
     state, record = _chunk(
         state,
         rows,
-        jnp.asarray(rows.n if n_data is None else n_data, state.jitter.dtype),
-        jnp.asarray(n_steps, jnp.int64),
+        np.asarray(rows.n if n_data is None else n_data, state.jitter.dtype),
+        np.int64(n_steps),
         spec.rates,
         minibatch=None if rows.weight is not None else spec.minibatch,
         samples=spec.samples,

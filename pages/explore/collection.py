@@ -8,6 +8,7 @@ from dgp_core.training.plan import counted
 from pages.figures.collection import rows_figure
 from pages.ui import session
 from pages.ui.bar import dress
+from pages.ui.choices import DATA, Choices
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
@@ -58,6 +59,13 @@ essay.write(
     f"**{rows} rows · {counted(entry.D, 'input')} · {TASKS[entry.task]}.** "
     f"{plain(entry.story, 1000)}"
 )
+if entry.name in DATA:
+    st.page_link(
+        "pages/explore/playground.py",
+        label="Open in the playground",
+        icon=":material/science:",
+        query_params=Choices(data=entry.name).query(),
+    )
 if entry.warning:
     st.warning(plain(entry.warning, 1000), icon=":material/warning:")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from datasets import catalogue
-from datasets.printed import PRINTED
+from datasets.printed import printed
 from dgp_core.evaluation import comparison as compared
 from dgp_core.evaluation import forecast
 from dgp_core.gp.data import Dataset
@@ -17,18 +17,20 @@ from dgp_core.tables.recipe import Prepared
 from dgp_core.training.plan import Plan, counted, duration, estimate, plan_for
 from dgp_core.training.train import TrainSpec
 from pages.figures.compare import has_surface, ladder_figure, surface, surface_figure
-from pages.figures.scores import best_model, markdown, score_table, together
+from pages.figures.depth_table import MODELS as SYSTEMS
+from pages.figures.depth_table import SHOW, beside
+from pages.figures.scores import best_model, markdown, score_table, score_text, together
 from pages.figures.your_data import agreement_figure
 from pages.ui import session
 from pages.ui.bar import dress
 from pages.ui.comparison import Comparison
 from pages.ui.glossary_links import Linker
-from pages.ui.sentences import in_words
+from pages.ui.sentences import complaint, in_words, safe
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 from pages.ui.your_data import progress
 from pages.ui.your_data.fit import too_many
-from pages.ui.your_data.upload_state import HELD_OUT, cached, persistent_key, safe, upload_state
+from pages.ui.your_data.upload_state import HELD_OUT, cached, persistent_key, upload_state
 
 essay = Linker()
 
@@ -235,7 +237,7 @@ def controls(name: str, dataset: Dataset) -> tuple[Comparison | None, list[str],
             icon=":material/history:",
         )
     if error := st.session_state.get("comparison_error"):
-        st.error(safe(error), icon=":material/error:")
+        complaint(error)
     if comparison is not None and not same:
         st.info(
             "The settings have changed since: the results below are of the earlier ones.",
@@ -277,18 +279,18 @@ def show_scores(comparison: Comparison, models: list[str], named: dict[str, str]
     scored = compared.table(cards)
     rows, best = [model for model in named if model in scored], best_model(scored)
     data = comparison.settings[0]
-    printed = {m: PRINTED.get((data, m), (None, None)) for m in rows}
     own = {m: next(c for c in cards if c.model == m) for m in rows}
     more = {
         "per step": {m: _time(own[m].seconds_per_step) for m in rows},
         "total": {m: _time(own[m].seconds) for m in rows},
     }
-    known = any(value is not None for pair in printed.values() for value in pair)
-    if known:
-        for i, title in enumerate(("paper: log-likelihood", "paper: RMSE")):
-            more[title] = {m: _printed(pair[i]) for m, pair in printed.items()}
+    known = isinstance(data, str) and bool(printed(data, "loglik"))
+    show = _whose() if known else "ours"
     with st.container(key="comparison"):
-        st.markdown(markdown(score_table(scored, named, more), named[best]))
+        if show != "paper":
+            st.markdown(markdown(score_table(scored, named, more), named[best]))
+        if show != "ours":
+            st.markdown(_paper_table(data, scored, named, show))
     n = next(iter(scored[rows[0]].values())).n
     folds = comparison.folds
     over = f"over {folds} folds" if folds else f"over {counted(n, 'held-out row')}"
@@ -296,9 +298,10 @@ def show_scores(comparison: Comparison, models: list[str], named: dict[str, str]
         f"± is a standard error {over}; arrows say which way is better. Times are those of this "
         "machine, each model by itself."
         + (
-            " The paper's numbers (Salimbeni and Deisenroth 2017) are means over 20 splits with "
-            "100 inducing points and their own settings; “–” is a number that is not at hand here."
-            if known
+            " The paper's numbers (Salimbeni and Deisenroth 2017) are means over 20 splits, with "
+            "standard errors in brackets, 100 inducing points and their own settings; “printed” "
+            "marks what was not trained here."
+            if show != "ours"
             else ""
         )
     )
@@ -320,8 +323,29 @@ def show_scores(comparison: Comparison, models: list[str], named: dict[str, str]
     stage.figure(figure, alt, "comparison_ladder")
 
 
-def _printed(value: float | None) -> str:
-    return "–" if value is None else f"{value:g}".replace("-", "−")
+def _whose() -> str:
+    """Whether ours, the paper's numbers or both are shown."""
+    chosen = st.segmented_control(
+        "Numbers",
+        list(SHOW),
+        key=persistent_key("compare_show", "both", tuple(SHOW)),
+        format_func=SHOW.__getitem__,
+        required=True,
+    )
+    return chosen or "both"
+
+
+def _paper_table(data: str, scored: dict, named: dict[str, str], show: str) -> str:
+    """Ours beside every system that the paper prints for these data."""
+    ours = {
+        "sgp500" if model == "sgp5" else model: {
+            "loglik": score_text("log_likelihood", of["log_likelihood"]),
+            "rmse": score_text("rmse", of["rmse"]),
+        }
+        for model, of in scored.items()
+    }
+    titles = SYSTEMS | {m: named[m] for m in named if m in scored and m not in ("sgp5", *SYSTEMS)}
+    return markdown(beside(ours, data, titles, show), "")
 
 
 def _time(seconds: float | None) -> str:
@@ -443,5 +467,5 @@ with in_words("This comparison could not be shown. Choose another data set, or t
             pictures(comparison, models, named)
         else:
             st.caption("Nothing is trained yet: choose models, and press Train.")
-session.keep_cookie()
+session.page_made()
 dress(STYLE + progress.STYLE)

@@ -195,5 +195,5 @@ with in_words("This run could not be shown. Open the playground and start it aga
                 st.markdown(f"**{words}**", help=HELP[name])
                 stage.picture(f"main/{name}", 240)
     without(run, ink)
-session.keep_cookie()
+session.page_made()
 dress()

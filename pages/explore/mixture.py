@@ -233,5 +233,5 @@ with in_words("This run could not be shown. Open the playground and start it aga
             stage.picture("main/pit", 260)
         with right:
             stage.picture("main/coverage", 260)
-session.keep_cookie()
+session.page_made()
 dress()

@@ -9,15 +9,17 @@ from datasets.catalogue import entry
 from datasets.starts import film_of
 from dgp_core.live.run import Run
 from dgp_core.training.plan import counted
-from pages.figures.boards import SMALL, Look, playground
+from pages.figures.boards import SMALL, Look, first_star, playground
 from pages.ui import session
 from pages.ui.bar import bar, bar_place, dress, state_line
 from pages.ui.choices import DATA, KERNELS, OFFERED
+from pages.ui.first_visit import first_visit
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
 from pages.ui.theme import page_ink
+from pages.ui.without_rival import without_rival
 
 TRY = {
     "step": "set the depth to 1 and back to 2, and watch what happens beside the jump.",
@@ -240,7 +242,7 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
         ),
         "rival": (
             5,
-            "**Its single-layer rival**, on the same axes",
+            "**Its rival: a single-layer GP**, on the same axes",
             "A sparse GP: $q(f_*) = N(\\tilde\\mu(x_*), \\tilde\\Sigma(x_*, x_*))$, with the "
             "same data, seed and number of inducing points.",
         ),
@@ -315,11 +317,11 @@ def kind_of(run: Run) -> str:
 WORDS = {
     "line": "**What you see.** Above, where each model expects new points (shade), its mean "
     "(thick), whole functions drawn from it (thin), and its inducing points (triangles on the "
-    "axis: drag one, and watch the bound answer). Click anywhere to see the mixture there. Below, "
+    "axis{drag}). Click anywhere to see the mixture there. Below, "
     "each layer: left, the map that it has learned, ± 2σ, with its inducing points and what it "
     "believes there; right, what has come out so far, as functions of the input.",
     "plane": "**What you see.** Above, each model's map of the two inputs, with the data and its "
-    "inducing points (triangles: drag one, and watch the bound answer). Click anywhere to see the "
+    "inducing points (triangles{drag}). Click anywhere to see the "
     "prediction there. Below, each layer takes a grid and bends it: follow a colour from what "
     "enters to what leaves.",
     "table": "**What you see.** Above, how well each model agrees with the data; click on a row of "
@@ -330,6 +332,7 @@ WORDS = {
 
 essay = Linker()
 session.browser()
+first_visit()
 session.arrive()
 dress()
 with in_words("This run could not be started. Reload the page, or choose another data set."):
@@ -340,16 +343,17 @@ with in_words("This run could not be started. Reload the page, or choose another
         ink=page_ink(),
         bands=choices.shade == "bands",
         noise=choices.noise == "with",
-        star=choices.place,
+        star=first_star(run, choices.place),
     )
     film = film_of(run.dataset, run.model)
-    session.play(
-        {"main": Scene(run_id, partial(playground, look=seen), ("playground", seen), film)},
-        session.clicked,
-    )
+    paint, style = partial(playground, look=seen), ("playground", seen)
+    if "rival" in manner.hide:
+        paint, style = partial(without_rival, paint), (*style, "no rival")
+    session.play({"main": Scene(run_id, paint, style, film)}, session.clicked)
     if "controls" not in manner.hide:
         st.sidebar.title("Deep GP Lab", anchor=False)
     session.say()
+    session.offer_to_watch(run_id)
     above = bar_place() if "bar" not in manner.hide else None
     state_line()
     pictures(run, kind, manner.hide)
@@ -371,10 +375,13 @@ with in_words("This run could not be started. Reload the page, or choose another
     if "words" not in manner.hide:
         name = run.dataset.name
         words, example = st.columns(2, gap="large")
-        words.markdown(essay.linked(WORDS[kind]))
+        free = mine and not manner.lock
+        drag = ": drag one, and watch the bound answer" if free else ""
+        words.markdown(essay.linked(WORDS[kind].replace("{drag}", drag)))
         with example:
             held = (entry(name).N or 0) - len(run.dataset) if choices.holds_out else 0
             rest = f" {held:,} of its rows are held out: Mixture judges by them." if held else ""
             essay.write(f"**{entry(name).title}.** {entry(name).story}{rest}")
-            essay.write(f"**Try this:** {TRY[name]}")
-session.keep_cookie()
+            if free:
+                essay.write(f"**Try this:** {TRY[name]}")
+session.page_made()

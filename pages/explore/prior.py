@@ -8,6 +8,7 @@ from pages.figures.prior import (
     correlation_figure,
     draws_figure,
     information_figure,
+    shape_words,
     slope_figure,
     spread_figure,
     warp_figure,
@@ -46,16 +47,17 @@ with in_words("The prior could not be drawn. Choose another output scale, or dra
     essay.write(
         "What functions does a deep GP expect before it has seen anything? Put layer upon layer "
         "and look. If every layer has a mean of zero, each map sends many inputs to the same "
-        "output, and what was lost never comes back: functions become flat, with sudden jumps. "
-        "With a linear mean, each layer starts from what enters it and only bends it. This is why "
-        "the paper's inner layers have one."
+        "output, and what was lost never comes back: functions get flat stretches with cliffs "
+        "between them, and in the end only flat ones. With a linear mean, each layer starts from "
+        "what enters it and bends it: the same happens, far more slowly. This is why the paper's "
+        "inner layers have one."
     )
     with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
         depth = st.slider(
             "Depth",
             1,
             DEEPEST,
-            session.linked("depth", range(1, DEEPEST + 1), 1),
+            session.linked("depth", range(1, DEEPEST + 1), 4),
             key="own_depth",
             width=360,
             help="Layers L of the composition $f^L \\circ \\dots \\circ f^1$.",
@@ -63,7 +65,7 @@ with in_words("The prior could not be drawn. Choose another output scale, or dra
         deviation = st.select_slider(
             "Output scale of a layer",
             SCALES,
-            session.linked("swing", SCALES, 0.5),
+            session.linked("swing", SCALES, 1.0),
             key="own_swing",
             width=240,
             help="σ: the standard deviation of each layer's function, where its lengthscale is 1. "
@@ -88,10 +90,12 @@ with in_words("The prior could not be drawn. Choose another output scale, or dra
                 f"Functions of a prior with {name}.",
                 f"prior_{view.mean_function}",
             )
+            st.caption(shape_words(view, depth))
     st.info(
         essay.linked(
-            "**Try this.** Move the depth from 1 to 10 and follow the thick function. With zero "
-            "mean it turns into steps; with a linear mean it keeps changing everywhere."
+            "**Try this.** Move the depth from 1 to 10 and follow the thick function: at which "
+            "depth does each prior get its first cliffs, and when is one of them flat? Then halve "
+            "the output scale, and try again."
         ),
         icon=":material/touch_app:",
     )
@@ -116,8 +120,9 @@ with in_words("The prior could not be drawn. Choose another output scale, or dra
         )
     st.subheader("The same with two inputs", anchor=False)
     essay.write(
-        "A grid of two inputs, carried through the layers. With zero mean it is folded into a "
-        "thread: two inputs became one. With a linear mean it stays a sheet."
+        "A grid of two inputs, carried through the layers. With zero mean it is soon folded into "
+        "a thread: two inputs became one. A linear mean folds it less, and at a small output scale "
+        "leaves it a sheet."
     )
     for column, grid, name in zip(
         st.columns(2, gap="medium"), grids(deviation, seed), MEANS.values(), strict=True
@@ -129,5 +134,5 @@ with in_words("The prior could not be drawn. Choose another output scale, or dra
                 f"A grid after {counted(depth, 'layer')} with {name}.",
                 f"prior_grid_{grid.mean_function}",
             )
-session.keep_cookie()
+session.page_made()
 dress()

@@ -109,8 +109,11 @@ def measured(run_id: str, run, ink) -> None:
         stage.figure(figure, "Estimates of the bound.", "noise_bound")
         st.caption(
             essay.linked(
-                "Their means agree with the bound from all rows and many samples, within their "
-                "errors: both randomnesses are unbiased."
+                "Where both are redrawn, the mean agrees with the bound from all rows and many "
+                "samples (dashed), within its error: the estimate is unbiased. Where the minibatch "
+                "is kept, estimates gather around that minibatch's own bound, and where the "
+                "samples are kept, around the bound with these samples (short lines): what is not "
+                "redrawn does not average out."
             )
         )
     with right:
@@ -188,5 +191,5 @@ with in_words("This run could not be measured. Open the playground and start it 
         session.wait_for_first_moment(run)
     else:
         measured(run_id, run, ink)
-session.keep_cookie()
+session.page_made()
 dress()

@@ -6,7 +6,7 @@ from pages.ui import session
 from pages.ui.bar import dress
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
-from pages.ui.your_data import bring, columns, fit, judge, progress, understand, use
+from pages.ui.your_data import bring, columns, fit, judge, progress, reading, understand, use
 from pages.ui.your_data.upload_state import upload_state
 
 STYLE = """<style>
@@ -39,6 +39,7 @@ with in_words("This page could not be shown. Reload it, or bring other data."):
     # being uploaded there, keep their places.
     with st.container():
         bring.show()
+        reading.show()
     if state.loaded is not None:
         with (
             st.container(),
@@ -62,5 +63,5 @@ with in_words("This page could not be shown. Reload it, or bring other data."):
             in_words("This model could not be used. Fit it again, or open its file again."),
         ):
             use.show(fitted)
-session.keep_cookie()
+session.page_made()
 dress(STYLE + progress.STYLE)

@@ -16,6 +16,7 @@ from dgp_core.live.views.layers import layer_history, layers_in_depth
 from dgp_core.live.views.mixture import Measure, along, calibration, mixture_at
 from dgp_core.live.views.paths import layer_title
 from dgp_core.live.views.playground import View1D, View2D, ViewMany, view
+from dgp_core.live.views.table import relevance
 from pages.figures.layers import What, history_figure, passage_figure
 from pages.figures.layers import map_figure as layer_map
 from pages.figures.marks import saying
@@ -51,6 +52,7 @@ from pages.figures.table import (
     calibration_figure,
     hidden_figure,
     outcome_figure,
+    pixels_figure,
     relevance_figure,
     response_figure,
     table_legend,
@@ -87,6 +89,7 @@ def playground(run: Run, moment: Any, look: Look) -> Elements:
     if moment is None:
         return _kept(_before(run, look) | no_mixture(run, look), run.dataset.name)
     seen = view(run, moment, look.noise) if isinstance(moment, Snapshot) else moment
+    pixels = _pixels(run, moment, seen) if isinstance(seen, ViewMany) else None
     elements = {
         "bound": _bound(run, moment, look.ink),
         "bound_words": {"text": bound_words(seen)},
@@ -96,7 +99,33 @@ def playground(run: Run, moment: Any, look: Look) -> Elements:
         mixture(run, moment, look) if isinstance(moment, Snapshot) else no_mixture(run, look)
     )
     elements |= _layer_words(seen)
+    if pixels is not None:
+        alt = "How much each pixel matters to both models."
+        elements["relevance"] = _picture(pixels_figure(*pixels, look.ink), alt, look.ink)
     return _kept(elements, run.dataset.name)
+
+
+def _pixels(run: Run, moment: Any, seen: ViewMany) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """Both models' relevance of an image's pixels (side, side); None where rows are no images.
+
+    Of a film's moments, only the most relevant are known.
+    """
+    D = run.dataset.X.shape[1]
+    side, names = round(D**0.5), run.dataset.input_names
+    if side * side != D or names != tuple(f"pixel{d}" for d in range(D)):
+        return None
+    if isinstance(moment, Snapshot):
+        places = np.flatnonzero(run.scaler.kept)
+        both = [relevance(model.layers[0].kernel) for model in (moment.deep, moment.rival)]
+    else:
+        places = [int(name.removeprefix("pixel")) for name in seen.relevance.names]
+        both = [seen.relevance.deep, seen.relevance.rival]
+    pictures = []
+    for values in both:
+        picture = np.zeros(D)
+        picture[places] = values
+        pictures.append(picture.reshape(side, side))
+    return pictures[0], pictures[1] if len(seen.layers) > 1 else None
 
 
 def _layer_words(seen: Any) -> Elements:
@@ -117,7 +146,7 @@ def opening(
     run: Run, moment: Any, dark: bool, bands: bool, noise: bool, star: tuple[float, ...]
 ) -> Elements:
     """Both models' predictions in a moment of a film, and nothing else of the playground."""
-    look = Look(DARK if dark else LIGHT, bands, noise, star)
+    look = Look(DARK if dark else LIGHT, bands, noise, first_star(run, star))
     painted = _kinds(moment)(run, moment, look)
     pictures = {name: painted[name] for name in ("deep", "rival")}
     if isinstance(moment, View2D) and len(moment.classes) == 2 and noise:  # there before Plotly is
@@ -175,7 +204,7 @@ def _line(run: Run, seen: View1D, look: Look) -> Elements:
     ):
         figure = prediction_figure(seen, panel, name == "deep", look.bands, look.ink)
         drag = {"trace": "inducing points"} if name == "deep" else None
-        figure["layout"]["meta"] = {**_clicks(run), "drag": drag}
+        figure["layout"]["meta"] = {**_clicks(run), "drag": drag, "across": "x"}
         if look.star:
             figure["layout"]["shapes"] = [_star_line(look.star[0], look.ink)]
         alt = f"{words} prediction at step {seen.step}, with the data."
@@ -202,7 +231,7 @@ def _plane(run: Run, seen: View2D, look: Look) -> Elements:
     ):
         figure = map_figure(seen, panel, name == "deep", not look.noise, look.ink)
         drag = {"trace": "inducing points", "plane": True} if name == "deep" else None
-        figure["layout"]["meta"] = {"click": True, "drag": drag}
+        figure["layout"]["meta"] = {"click": True, "drag": drag, "follow": ""}
         if len(look.star) == 2:
             figure["data"].append(star_mark(*look.star, look.ink))
         shown = seen.value_name if look.noise else seen.doubt_name
@@ -225,8 +254,10 @@ def _table(run: Run, seen: ViewMany, look: Look) -> Elements:
         ("rival", seen.rival, "The single layer"),
     ):
         figure = agreement_figure(seen, panel, name == "deep", ink)
-        if not seen.classes and can_look(run):
-            figure["layout"]["meta"] = {"click": True, "nearest": ROWS_TRACE}
+        if not seen.classes:
+            figure["layout"]["meta"] = {"follow": ROWS_TRACE}
+            if can_look(run):
+                figure["layout"]["meta"] |= {"click": True, "nearest": ROWS_TRACE}
         elements[name] = _picture(figure, f"{words}: {agree}.", ink)
     elements |= {
         "relevance": _picture(
@@ -427,6 +458,13 @@ def star_row(run: Run, star: tuple[float, ...]) -> np.ndarray:
     if len(star) <= len(x):
         x[: len(star)] = star
     return x
+
+
+def first_star(run: Run, star: tuple[float, ...]) -> tuple[float, ...]:
+    """Where x* is marked: the place that was chosen, or of one or two inputs the data's middle."""
+    if star or run.dataset.X.shape[1] > 2:
+        return star
+    return tuple(float(value) for value in star_row(run, ()))
 
 
 def star_words(run: Run, x: np.ndarray, chosen: bool = True) -> str:

@@ -1,14 +1,30 @@
-"""Held-out scores by depth, as the benchmark measured them: lesson 8."""
+"""Held-out scores by depth: as the benchmark measured them, and as the paper prints them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from datasets.printed import Printed, Score, printed
 from pages.figures.marks import base_layout, frame, labelled_axis, line, typed
 from pages.figures.palette import DEEP, SINGLE, Ink, tint
 
-MODELS = {"linear": "Linear", "sgp": "One layer", "dgp2": "Two layers", "dgp3": "Three layers"}
-"""By the benchmark's names, from the simplest."""
+MODELS = {
+    "linear": "Linear",
+    "sgp": "One layer",
+    "sgp500": "One layer, 500 points",
+    "aepdgp2": "Two layers by EP",
+    "dgp2": "Two layers",
+    "dgp3": "Three layers",
+    "dgp4": "Four layers",
+    "dgp5": "Five layers",
+    "pbp": "Bayesian network",
+}
+"""By the benchmark's names, from the simplest; the paper's AEPDGP 2 is "by EP", PBP the network."""
+
+SHOW = {"both": "Ours and the paper's", "ours": "Ours", "paper": "The paper's"}
+"""Whose numbers a picture or a table shows."""
+
+UNKNOWN = "–"
 
 
 def summary(rows: Sequence[dict], name: str, score: str) -> dict[str, tuple[float, float, int]]:
@@ -22,39 +38,47 @@ def summary(rows: Sequence[dict], name: str, score: str) -> dict[str, tuple[floa
     return found
 
 
-def depth_figure(
-    rows: Sequence[dict], name: str, printed: dict[str, float | None], ink: Ink, height: int = 240
-) -> dict:
-    """Held-out log-likelihood by model on one set: a dot a split, their mean, the paper's."""
-    layout = base_layout(ink, height)
-    means = summary(rows, name, "loglik")
-    seen = list(means)
-    own = [(row["loglik"], seen.index(row["model"])) for row in rows if row["set"] == name]
-    paper = [(value, seen.index(m)) for m, value in printed.items() if value is not None]
-    reach = frame(np.array([x for x, _ in own + paper]), 0.06)
+def depth_figure(rows: Sequence[dict], name: str, show: str, ink: Ink) -> dict:
+    """Held-out log-likelihood by model on one set: a dot a split, their mean, the paper's ± 1
+    standard error. A model that was not run here is marked as printed."""
+    means = summary(rows, name, "loglik") if show != "paper" else {}
+    paper = printed(name, "loglik") if show != "ours" else {}
+    seen = [model for model in MODELS if model in means or model in paper]
+    layout = base_layout(ink, 84 + 26 * len(seen))
+    own = [
+        (row["loglik"], seen.index(row["model"]))
+        for row in rows
+        if row["set"] == name and row["model"] in means
+    ]
+    known = {model: value for model, value in paper.items() if model in MODELS}
+    ends = [v.value + side * (v.error or 0.0) for v in known.values() for side in (-1, 1)]
+    reach = frame(np.array([x for x, _ in own] + ends), 0.06)
     layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood (nats per row)", range=reach)
+    names = [MODELS[m] + ("" if m in means or show == "paper" else " (printed)") for m in seen]
     layout["yaxis"] = labelled_axis(
         ink,
         "",
         tickvals=list(range(len(seen))),
-        ticktext=[MODELS[model] for model in seen],
+        ticktext=names,
         range=[len(seen) - 0.4, -0.6],
     )
-    bars = [(means[model][0], y, end) for y, model in enumerate(seen) for end in (-0.3, 0.3, None)]
-    mean = {
-        **line(
-            typed(np.array([x for x, _, _ in bars])),
-            typed(np.array([np.nan if end is None else y + end for _, y, end in bars])),
-        ),
-        "name": "mean",
-        "line": {"width": 3, "color": DEEP},
-        "hovertemplate": "mean %{x:.3f}<extra></extra>",
-    }
+    bars = [
+        (means[m][0], y + end, end) for y, m in enumerate(seen) if m in means for end in (-0.3, 0.3)
+    ]
     traces = [
         _marks(own, "one split", {"color": tint(DEEP, 0.45), "size": 7}),
-        mean,
+        _segments([bars[i : i + 2] for i in range(0, len(bars), 2)], "mean", DEEP, 3.0),
+        _segments(
+            [
+                [(v.value + side * (v.error or 0.0), seen.index(m), 0.0) for side in (-1, 1)]
+                for m, v in known.items()
+            ],
+            "its standard error",
+            SINGLE,
+            2.0,
+        ),
         _marks(
-            paper,
+            [(v.value, seen.index(m)) for m, v in known.items()],
             "the paper",
             {
                 "color": ink.paper,
@@ -64,7 +88,21 @@ def depth_figure(
             },
         ),
     ]
-    return {"data": traces, "layout": layout}
+    shown = [
+        trace for trace, places in zip(traces, (own, bars, known, known), strict=True) if places
+    ]
+    return {"data": shown, "layout": layout}
+
+
+def _segments(ends: list[list[tuple]], name: str, colour: str, width: float) -> dict:
+    """Strokes from (x, y) to (x, y), one a row."""
+    places = [(x, y) for pair in ends for x, y in (*[e[:2] for e in pair], (np.nan, np.nan))]
+    return {
+        **line(typed(np.array([x for x, _ in places])), typed(np.array([y for _, y in places]))),
+        "name": name,
+        "line": {"width": width, "color": colour},
+        "hovertemplate": name + " %{x:.3f}<extra></extra>",
+    }
 
 
 def _marks(places: list[tuple[float, int]], name: str, marker: dict) -> dict:
@@ -79,6 +117,44 @@ def _marks(places: list[tuple[float, int]], name: str, marker: dict) -> dict:
     }
 
 
+def number(value: float | None, error: float | None = None) -> str:
+    """As many digits as the paper prints, and the standard error in brackets."""
+    if value is None:
+        return UNKNOWN
+    digits = 3 if abs(value) < 0.1 else 2
+    known = error is not None and np.isfinite(error)
+    return (f"{value:.{digits}f}" + (f" ({error:.{digits}f})" if known else "")).replace("-", "−")
+
+
+def beside(
+    ours: Mapping[str, Mapping[str, str]], name: str, titles: Mapping[str, str], show: str
+) -> list[list[str]]:
+    """A header, and a line for every model that is ours or the paper's: log-likelihood and RMSE.
+
+    `ours` gives cells by model, then "loglik" or "rmse".
+    """
+    both: dict[Score, dict[str, Printed]] = {
+        "loglik": printed(name, "loglik"),
+        "rmse": printed(name, "rmse"),
+    }
+    show_ours, show_paper = show != "paper", show != "ours"
+    lines = [["Model"]]
+    for words in ("log-likelihood", "RMSE"):
+        lines[0] += [f"Ours: {words}"] * show_ours + [f"The paper's: {words}"] * show_paper
+    for model, title in titles.items():
+        known = show_paper and any(model in scores for scores in both.values())
+        if not known and not (show_ours and model in ours):
+            continue
+        mark = " (printed)" if model not in ours and show_ours else ""
+        line = [title + mark]
+        for score in both:
+            value = both[score].get(model)
+            line += [ours.get(model, {}).get(score, UNKNOWN)] * show_ours
+            line += [UNKNOWN if value is None else number(*value)] * show_paper
+        lines.append(line)
+    return lines
+
+
 def against_one_layer(rows: Sequence[dict], name: str) -> dict[str, dict[int, float]]:
     """What two and three layers gain on one, in nats per row, on each split that both have."""
     scores = {(r["model"], r["split"]): r["loglik"] for r in rows if r["set"] == name}
@@ -88,6 +164,6 @@ def against_one_layer(rows: Sequence[dict], name: str) -> dict[str, dict[int, fl
             for (own, split), value in scores.items()
             if own == model and ("sgp", split) in scores
         }
-        for model in ("dgp2", "dgp3")
+        for model in ("dgp2", "dgp3", "dgp4", "dgp5")
     }
     return {model: gains for model, gains in found.items() if gains}

@@ -1,13 +1,17 @@
 """What lessons show of a live run: some of the playground's elements, and sentences about it."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from datasets import catalogue
+from dgp_core.gp.data import Dataset
 from dgp_core.gp.references import LeastSquares
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.mixture import MixtureView, mixture_at
 from dgp_core.live.views.playground import View1D, View2D, ViewMany, WarpPanel, view, view_1d
+from dgp_core.live.views.table import right_on
 from dgp_core.tables.plain import plain
 from pages.figures.boards import (
     NOTHING,
@@ -111,7 +115,29 @@ def with_nearest(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> E
         f"Nearest to the centre of their own class are **{before:.0%}** of the rows by their "
         f"pixels, and **{after:.0%}** as they leave layer 1."
     )
+    if isinstance(moment, Snapshot):
+        words += " " + unseen_words(run, moment)
     return elements | {"nearest_words": {"text": words}}
+
+
+UNSEEN_SEED = 1
+"""Of the rows that a toy's models were not trained on: another seed than theirs."""
+
+
+@lru_cache(maxsize=8)
+def unseen(name: str) -> Dataset:
+    """As many rows of a toy as it has, drawn anew."""
+    return catalogue.load(name, seed=UNSEEN_SEED)
+
+
+def unseen_words(run: Run, moment: Snapshot) -> str:
+    """How many of the rows that neither model has seen each of them has right."""
+    data = unseen(run.dataset.name)
+    deep, rival = right_on(run, moment, "unseen", data)
+    return (
+        f"Of {len(data)} that neither model has seen, two layers have **{deep:.0%}** right, one "
+        f"layer **{rival:.0%}**."
+    )
 
 
 def plane_of_inputs(run: Run, seen: ViewMany) -> np.ndarray:

@@ -15,16 +15,27 @@ FONT = '"Source Sans", "Segoe UI", Roboto, Helvetica, Arial, sans-serif'
 
 @dataclass(frozen=True)
 class Ink:
-    """What differs between paper and night: text, grid lines and data."""
+    """What differs between paper and night: text, grid lines, data and the models' means."""
 
     text: str
     grid: str
     data: str
     paper: str
+    deep: str = DEEP
+    """The deep model's mean, which stands out from its shade and its draws …"""
+    single: str = SINGLE
+    """… and the single layer's."""
 
 
 LIGHT = Ink(text="#1B2733", grid="#E3E8ED", data="#3A444E", paper="#FFFFFF")
-DARK = Ink(text="#E4EAF0", grid="#2A3540", data="#C3CCD5", paper="#11161C")
+DARK = Ink(
+    text="#E4EAF0",
+    grid="#2A3540",
+    data="#C3CCD5",
+    paper="#11161C",
+    deep="#8FD0FF",
+    single="#FFA768",
+)
 
 
 def tint(colour: str, opacity: float) -> str:

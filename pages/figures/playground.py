@@ -46,7 +46,6 @@ def prediction_figure(
 
     Several classes have a curve each, in their own colours and strokes.
     """
-    colour, dash = (DEEP, "solid") if deep else (SINGLE, "dash")
     layout = _prediction_layout(
         view.data_x, view.data_y, view.x_name, view.y_name, ink, height, view.x, view.classes
     )
@@ -54,7 +53,7 @@ def prediction_figure(
     if isinstance(panel, ClassPanel):
         prediction = _class_curves(view, panel)
     else:
-        prediction = _curve(view, panel, colour, dash, bands, ink)
+        prediction = _curve(view, panel, deep, bands, ink)
     inducing = {
         "type": "scatter",
         "mode": "markers",
@@ -68,9 +67,10 @@ def prediction_figure(
     return {"data": [*prediction, *data, inducing], "layout": layout}
 
 
-def _curve(view: View1D, panel: Panel, colour: str, dash: str, bands: bool, ink: Ink) -> list[dict]:
+def _curve(view: View1D, panel: Panel, deep: bool, bands: bool, ink: Ink) -> list[dict]:
     """Shade, function draws and mean."""
     x, mean = typed(view.x), typed(panel.mean)
+    colour, strong, dash = (DEEP, ink.deep, "solid") if deep else (SINGLE, ink.single, "dash")
     return [
         *(_bands(view, panel, colour) if bands else [_density(view, panel, colour)]),
         {
@@ -87,7 +87,7 @@ def _curve(view: View1D, panel: Panel, colour: str, dash: str, bands: bool, ink:
         {
             **line(x, mean),
             "name": "mean",
-            "line": {"color": colour, "width": 2.6, "dash": dash},
+            "line": {"color": strong, "width": 2.6, "dash": dash},
             "hovertemplate": _mean_word(view) + " %{y:.3g}<extra></extra>",
         },
     ]
@@ -174,6 +174,7 @@ def layer_figure(
     layout["yaxis"]["range"] = steady(*frame(np.concatenate([p.ravel() for p in both]), 0.08))
     layout["yaxis2"]["range"] = layout["yaxis"]["range"]
     layout["showlegend"] = False
+    layout["meta"] = {"across": "x2"}
     return {"data": traces, "layout": layout}
 
 
@@ -271,8 +272,8 @@ def legend(ink: Ink, bands: bool, view: View1D | None = None) -> str:
         else [(0.4, f"density of {of}")]
     )
     keys = [
-        key(stroke(DEEP, 2.5), f"{word}, deep"),
-        key(stroke(SINGLE, 2.5, "dashed"), f"{word}, single layer"),
+        key(stroke(ink.deep, 2.5), f"{word}, deep"),
+        key(stroke(ink.single, 2.5, "dashed"), f"{word}, single layer"),
         *(key(both_shades(opacity), words) for opacity, words in shades),
         key(stroke(DRAW, 1.5), "functions drawn"),
         *data_keys(() if view is None else view.classes, ink),

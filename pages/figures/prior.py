@@ -7,11 +7,22 @@ from pages.figures.marks import base_layout, frame, labelled_axis, line, lines, 
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.plane import SCALE
 
-LOOKS = {"linear": ("linear mean", DEEP, "solid"), "zero": ("zero mean", SINGLE, "dash")}
-"""Of both priors: words, colour and stroke."""
+LOOKS = {
+    "linear": ("linear mean", DEEP, "solid"),
+    "zero": ("zero mean", SINGLE, "dash"),
+    "concatenate": ("x beside it", "#CC79A7", "dashdot"),
+}
+"""Of every prior: words, colour and stroke."""
+
+MARKERS = {"linear": "circle", "zero": "diamond", "concatenate": "square"}
 
 FUNCTIONS = 8
 """Draws that are shown."""
+
+FLAT = 0.02
+"""Functions that vary by less along x, in standard deviations of a layer, are called flat."""
+CLIFF = 30
+"""How many times the median slope the steepest hundredth is, where there are cliffs."""
 
 LEAST_DENSITY = 1e-3
 """Of log |slope|, beyond which its axis ends."""
@@ -39,6 +50,24 @@ def draws_figure(view: PriorView, depth: int, ink: Ink, height: int = 285) -> di
         },
     ]
     return {"data": traces, "layout": layout}
+
+
+def shape_words(view: PriorView, depth: int) -> str:
+    """What the functions that are shown look like at this depth and output scale."""
+    functions = view.functions[depth - 1, :FUNCTIONS]
+    slopes = np.abs(view.slopes[depth - 1, :FUNCTIONS])
+    varies = float((functions.std(-1) / view.deviation).mean())
+    median, steep = float(np.median(slopes)), float(np.quantile(slopes, 0.99))
+    if varies < FLAT:
+        looks = "flat lines: next to nothing of x is left"
+    elif steep > CLIFF * median:
+        looks = "flat stretches and cliffs"
+    else:
+        looks = "smooth curves"
+    return (
+        f"{looks.capitalize()}. Half of the slopes are below {median:.2g}, one in a hundred is "
+        f"above {steep:.2g}."
+    )
 
 
 def slope_figure(views: tuple[PriorView, ...], depth: int, ink: Ink, height: int = 260) -> dict:
@@ -152,6 +181,71 @@ def warp_figure(grid: WarpedGrid, depth: int, ink: Ink, height: int = 320) -> di
     return {"data": traces, "layout": layout}
 
 
+def weights_figure(
+    weights: np.ndarray, names: tuple[str, ...], ink: Ink, height: int = 300
+) -> dict:
+    """W of a linear mean function: how much of each input goes into each output."""
+    layout = base_layout(ink, height)
+    D, P = weights.shape
+    # Ranges that a picture of cells needs: half a cell beyond the first and the last.
+    layout["xaxis"] = labelled_axis(ink, "output of the layer", range=[0.5, P + 0.5], dtick=1)
+    layout["yaxis"] = labelled_axis(
+        ink, "", tickvals=list(range(D)), ticktext=list(names), range=[D - 0.5, -0.5]
+    )
+    layout["margin"] |= {"l": 150}
+    trace = {
+        "type": "heatmap",
+        "x": list(range(1, P + 1)),
+        "y": list(range(D)),
+        "z": weights.round(4).tolist(),
+        "zmin": -1.0,
+        "zmax": 1.0,
+        "colorscale": [[0.0, SINGLE], [0.5, ink.paper], [1.0, DEEP]],
+        "colorbar": {
+            "title": {"text": "weight"},
+            "thickness": 10,
+            "tickfont": {"color": ink.text},
+        },
+        "xgap": 1,
+        "ygap": 1,
+        "hovertemplate": "%{z:.2f} of input %{y} in output %{x}<extra></extra>",
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def kept_figure(kept: np.ndarray, width: int, ink: Ink, height: int = 300) -> dict:
+    """The share of the inputs' variance that so many outputs keep."""
+    layout = base_layout(ink, height)
+    n = np.arange(1, len(kept) + 1)
+    layout["xaxis"] = labelled_axis(ink, "outputs of the layer", range=[0.5, len(kept) + 0.5])
+    layout["xaxis"] |= {"dtick": 1}
+    layout["yaxis"] = labelled_axis(ink, "variance kept (%)", range=[0, 105])
+    traces = [
+        {
+            **line(typed(n), typed(100 * kept)),
+            "mode": "lines+markers",
+            "name": "kept by W",
+            "line": {"color": DEEP, "width": 2.2},
+            "hovertemplate": "%{y:.1f} % with %{x} outputs<extra></extra>",
+        },
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "chosen",
+            "x": [width],
+            "y": [float(100 * kept[width - 1])],
+            "marker": {
+                "symbol": "diamond",
+                "size": 12,
+                "color": ink.paper,
+                "line": {"color": SINGLE, "width": 2.5},
+            },
+            "hovertemplate": "%{y:.1f} % with %{x} outputs<extra></extra>",
+        },
+    ]
+    return {"data": traces, "layout": layout}
+
+
 def _layers(depth: int) -> str:
     return "1 layer" if depth == 1 else f"{depth} layers"
 
@@ -163,7 +257,7 @@ def _by_depth(view: PriorView, values: np.ndarray) -> dict:
         "mode": "lines+markers",
         "name": words,
         "line": {"color": shade, "width": 2.2, "dash": dash},
-        "marker": {"symbol": "circle" if view.mean_function == "linear" else "diamond", "size": 7},
+        "marker": {"symbol": MARKERS[view.mean_function], "size": 7},
         "hovertemplate": words + ": %{y:.3g} after %{x} layers<extra></extra>",
     }
 

@@ -34,7 +34,9 @@ def bound_spread_figure(
     now: dict[str, int] | None = None,
 ) -> dict:
     """Estimates of the bound with one randomness redrawn, the other, or both; their means ± 2
-    standard errors; and the bound from all rows and many samples.
+    standard errors; the bound from all rows and many samples; and a short line at what each cloud
+    is an estimate of, where something is kept: the kept minibatch's own bound, or that of the kept
+    samples.
 
     `now` are the numbers of the estimates that were drawn last, by what was redrawn.
     """
@@ -57,9 +59,23 @@ def bound_spread_figure(
             "hovertemplate": "all rows, many samples: %{x:,.2f}<extra></extra>",
         }
     ]
+    kept = {
+        "samples": (spread.of_batch, "this minibatch's own bound"),
+        "rows": (spread.of_samples, "the bound with these samples"),
+    }
     for place, (field, words, shade, mark) in enumerate(WAYS):
         values = getattr(spread, field)
         shown = values[:SHOWN]
+        if field in kept:
+            target, name = kept[field]
+            traces.append(
+                {
+                    **line(typed(np.full(2, target)), typed(place + np.array([-0.42, 0.42]))),
+                    "name": name,
+                    "line": {"color": shade, "width": 2.4},
+                    "hovertemplate": name + ": %{x:,.2f}<extra></extra>",
+                }
+            )
         error = 2 * values.std(ddof=1) / np.sqrt(len(values))
         traces += [
             {

@@ -99,11 +99,13 @@ def fit_report(
     importance: Sequence[Importance] = (),
     responses: Sequence[Response] = (),
     script: str = "",
+    explained: str = "",
 ) -> str:
-    """A fit from its data to its verdict: scores, diagnostics, explanations, and the script."""
+    """A fit from its data to its verdict: scores, diagnostics of the model that it recommends,
+    explanations (of the model `explained`), and the script."""
     scored = comparison.table(cards)
     models = [model for model in MODELS if model in scored]
-    best = models[0] if verdict.word in ("deep", "too_few") or "single" not in models else "single"
+    best = verdict.model if verdict.model in models else models[0]
     card = together(cards, best)
     sections = [
         Section("The data and the models", about),
@@ -152,7 +154,8 @@ def fit_report(
             )
             for one in responses
         ]
-        sections.append(Section("What the model has learnt", figures=shown))
+        title = "What the model has learnt" + (f" ({explained})" if explained else "")
+        sections.append(Section(title, figures=shown))
     if script:
         sections.append(Section("The same fit in Python", code=script))
     return report(f"Deep GP Lab: {visible(name, 80)}", verdict.text, comparison.RULE, sections)

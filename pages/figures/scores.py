@@ -13,6 +13,7 @@ MODELS = {
     "single": "Single layer",
     "linear": "Straight line",
     "exact": "Exact GP",
+    "boosting": "Gradient boosting",
 }
 """Display names of the models of a fit."""
 

@@ -62,6 +62,50 @@ def relevance_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
     return {"data": traces, "layout": layout}
 
 
+def pixels_figure(deep: np.ndarray, single: np.ndarray | None, ink: Ink, height: int = 285) -> dict:
+    """How sharply each model's first layer depends on each pixel (side, side), as a picture."""
+    layout: dict = base_layout(ink, height) | {"showlegend": False, "annotations": []}
+    layout["margin"] |= {"t": 24}
+    shown = [("deep", DEEP, deep)] + (
+        [("single layer", SINGLE, single)] if single is not None else []
+    )
+    most = max(float(values.max()) for _, _, values in shown) or 1.0
+    traces = []
+    for k, (name, shade, values) in enumerate(shown):
+        suffix, width = "" if k == 0 else str(k + 1), 0.96 / len(shown)
+        left = k / len(shown) + 0.02
+        bare = {"visible": False, "constrain": "domain"}
+        layout["xaxis" + suffix] = bare | {"domain": [left, left + width], "anchor": "y" + suffix}
+        layout["yaxis" + suffix] = bare | {
+            "anchor": "x" + suffix,
+            "scaleanchor": "x" + suffix,
+            "autorange": "reversed",
+        }
+        words = f"{name}: 1/lengthscale, up to {values.max():.2g}"
+        place = {"xref": "paper", "yref": "paper", "x": left + width / 2, "y": 1.0}
+        font = {"size": 11, "color": ink.text}
+        layout["annotations"].append(
+            {"text": words, "showarrow": False, "yanchor": "bottom", "font": font} | place
+        )
+        traces.append(
+            {
+                "type": "heatmap",
+                "name": name,
+                "xaxis": "x" + suffix,
+                "yaxis": "y" + suffix,
+                "z": typed(values),
+                "zmin": 0,
+                "zmax": most,
+                "colorscale": [[0, tint(shade, 0.04)], [1, shade]],
+                "showscale": False,
+                "xgap": 0.5,
+                "ygap": 0.5,
+                "hovertemplate": name + ": row %{y}, column %{x}: %{z:.3g}<extra></extra>",
+            }
+        )
+    return {"data": traces, "layout": layout}
+
+
 def agreement_figure(
     view: ViewMany, panel: TablePanel, deep: bool, ink: Ink, height: int = 285
 ) -> dict:
@@ -123,10 +167,10 @@ def calibration_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
     if view.deep.reliability is not None:
         return _reliability(view, [p.reliability for p in panels], ink, height)
     layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(ink, "quantile of the observed value (PIT)", domain=[0.0, 0.44])
+    layout["xaxis"] = labelled_axis(ink, "quantile of the observed value (PIT)", domain=[0.0, 0.38])
     layout["yaxis"] = labelled_axis(ink, "density of training rows", rangemode="tozero")
     layout["xaxis2"] = labelled_axis(
-        ink, "nominal coverage", domain=[0.56, 1.0], anchor="y2", range=[0, 1.02], tickformat=".0%"
+        ink, "nominal coverage", domain=[0.62, 1.0], anchor="y2", range=[0, 1.02], tickformat=".0%"
     )
     layout["yaxis2"] = labelled_axis(
         ink, "observed coverage", anchor="x2", range=[0, 1.05], tickformat=".0%"
@@ -226,6 +270,7 @@ def hidden_figure(view: ViewMany, layer: HiddenPanel, ink: Ink, height: int = 19
     layout: dict = base_layout(ink, height) | {"showlegend": False}
     layout["xaxis"] = labelled_axis(ink, plain(layer.names[0]))
     layout["yaxis"] = labelled_axis(ink, plain(layer.names[1]))
+    layout["meta"] = {"follow": ""}
     for axis in ("xaxis", "yaxis"):
         layout[axis]["title"] |= {"font": {"size": 11}, "standoff": 2}
     if layer.width > 2:
@@ -324,12 +369,12 @@ def _confusion(view: ViewMany, panel: TablePanel, deep: bool, ink: Ink, height: 
     ticks = {"tickvals": codes, "ticktext": names, "showgrid": False}
     layout["xaxis"] = labelled_axis(ink, "likeliest class", **ticks)
     layout["yaxis"] = labelled_axis(ink, "true class", autorange="reversed", **ticks)
-    right = np.trace(counts) / max(1, counts.sum())
+    right, total = int(np.trace(counts)), int(counts.sum())
     shade = DEEP if deep else SINGLE
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     cells = {
         "type": "heatmap",
-        "name": f"{right:.0%} of {counts.sum():,} training rows right",
+        "name": f"{right:,} of {total:,} training rows right ({share_words(right, total)})",
         "x": codes,
         "y": codes,
         "z": typed(share),
@@ -347,6 +392,13 @@ def _confusion(view: ViewMany, panel: TablePanel, deep: bool, ink: Ink, height: 
     layout["title"] = {"text": cells["name"], "font": {"size": 12}, "x": 0.5, "y": 0.99}
     layout["margin"] |= {"t": 24}
     return {"data": [cells], "layout": layout}
+
+
+def share_words(part: int, whole: int) -> str:
+    """A share that says 100 % only of all, and 0 % only of none."""
+    share = part / max(1, whole)
+    tenths = min(99.9, max(0.1, round(100 * share, 1))) if 0 < part < whole else 100 * share
+    return f"{tenths:.3g} %"
 
 
 def _reliability(view: ViewMany, seen: list[Reliability | None], ink: Ink, height: int) -> dict:

@@ -4,11 +4,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from datasets.starts import film
 from dgp_core.live.run import Run, Snapshot
-from dgp_core.live.views.randomness import BATCHES, SAMPLES, noise_view, row_alone
+from dgp_core.live.views.randomness import (
+    BATCHES,
+    SAMPLES,
+    NoiseView,
+    Spread,
+    noise_view,
+    row_alone,
+)
 from pages.figures.boards import Look
 from pages.figures.by_hand import estimates_figure
 from pages.figures.lesson_live import chosen
@@ -72,9 +80,20 @@ def spread() -> None:
     spread = seen.spreads[samples, rows]
     st.markdown(
         f"At step {seen.step:,}: redrawing ε moves an estimate by **{spread.samples.std():,.1f} "
-        f"nats**, redrawing the rows by **{spread.rows.std():,.1f} nats**. The mean of 400 "
-        f"estimates is {spread.both.mean():,.1f}, the bound itself {seen.bound:,.1f}."
+        f"nats**, redrawing the rows by **{spread.rows.std():,.1f} nats**. {unbiased(seen, spread)}"
     )
+
+
+def unbiased(seen: NoiseView, spread: Spread) -> str:
+    """The mean of the estimates beside the bound, and their distance in standard errors."""
+    mean, error = float(spread.both.mean()), spread.standard_error
+    apart = abs(mean - seen.bound) / float(np.hypot(error, seen.bound_error))
+    said = (
+        f"The mean of {len(spread.both)} estimates is {mean:,.1f} ± {error:,.1f}, the bound itself "
+        f"{seen.bound:,.1f} ± {seen.bound_error:,.1f} (standard errors): **{apart:.1f}** standard "
+        "errors apart."
+    )
+    return said.replace("-", "−")
 
 
 def alone() -> None:
@@ -144,7 +163,7 @@ LESSON = lesson.Lesson(
             r"\varepsilon_i^l \sim \mathcal{N}(0, I), \quad \hat f_i^{\,0} = x_i",
             "A sample path: each layer gives a mean and a variance for what enters, and ε says "
             "where in between we land. Since ε is drawn apart from the parameters, the gradient "
-            "passes through the path.",
+            "passes through the path: the reparameterisation trick.",
             "15",
         ),
         lesson.Words("## The second die: which rows"),
@@ -159,8 +178,9 @@ LESSON = lesson.Lesson(
         lesson.Words(
             "## Unbiased, and how noisy\n\n"
             "*Unbiased* means: averaged over all throws of both dice, the estimate is exactly the "
-            "bound. One estimate may be far off; the mean of many is not. You need not believe it. "
-            "Measure it, with the parameters held as they are now."
+            "bound. One estimate may be far off; the mean of many is near, within a few of its "
+            "standard errors. You need not believe it. Measure it, with the parameters held as "
+            "they are now."
         ),
         lesson.Picture(
             spread,
@@ -168,6 +188,7 @@ LESSON = lesson.Lesson(
             "is the bound from all rows and 60 samples per row. Second: eight people average their "
             "own estimates, and come together at the bound.",
             (S, B),
+            shares=("measured_spread",),
         ),
         lesson.Try(
             "Measure. With B = 8, slide S from 1 to 20. Then set S back to 1 and slide B to all "
@@ -199,6 +220,7 @@ LESSON = lesson.Lesson(
             "Circles: eight sampled marginals of one row in each layer, with no other row there. "
             "Crosses: the same row with the same ε, among all rows.",
             (ROW,),
+            shares=("measured_alone",),
         ),
         lesson.Try(
             "Ask any row. Then take another one, and ask again.",
@@ -271,4 +293,5 @@ LESSON = lesson.Lesson(
     ),
 )
 
-lesson.show(LESSON)
+if __name__ == "__main__":
+    lesson.show(LESSON)

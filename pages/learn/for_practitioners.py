@@ -72,16 +72,16 @@ AILMENTS = {
         "one: a lengthscale of 2 is nothing on an axis of 4,000, so no row has a neighbour, and "
         "half-way between two rows the curve is off by hundreds. Later the fit mends itself, but "
         "the first layer never wakes: a deep model in name only.",
-        "Scale by the training rows' mean and deviation: the app does it for you, and turns "
-        "everything back before you see it. Never measure them on test rows.",
+        "Scale by the training rows' mean and standard deviation: the app does it for you, and "
+        "turns everything back before you see it. Never measure them on test rows.",
     ),
     "random": Ailment(
         "Random Z",
         Choices(data="arm", at=300),
         Choices(data="arm", at=300),
         "random Z",
-        "Eight inputs, and the inducing inputs are thrown anywhere, three deviations wide. Both "
-        "runs pause at step 300.",
+        "Eight inputs, and the inducing inputs are thrown anywhere, three standard deviations "
+        "wide. Both runs pause at step 300.",
         "The ill model lags behind by more than 1,000 nats: in eight dimensions most of the throws "
         "land where no data are, and a point there says nothing about any row. It catches up "
         "slowly, and at step 1,000 still lacks more than 200. With one input you would see no harm "
@@ -109,8 +109,6 @@ AILMENTS = {
 AILMENT = lesson.Hand("ailment", None, tuple(AILMENTS))
 
 lesson.take_hands(NUMBER, (AILMENT,))
-if (teachers := lesson.watched(NUMBER)) is not None:
-    st.session_state.ailment = next((key for key in AILMENTS if f"ill_{key}" in teachers), None)
 
 
 def begin(choices: Choices, start: str) -> str:
@@ -264,7 +262,7 @@ AFTER: tuple[lesson.Part, ...] = (
         "4. 100 inducing points, two layers, Adam at 0.01, natural gradients for the last "
         "layer.\n"
         "5. Watch the smoothed bound, the noise and the layers. Noise as large as the data's "
-        "deviation means that nothing was learned.\n"
+        "standard deviation means that nothing was learned.\n"
         "6. Score held-out rows by the mixture: log-likelihood and RMSE, or CRPS, which is in "
         "the units of y. Check [calibration](glossary#calibration) by coverage and PIT.\n"
         "7. Ask what it has learned: relevance says which inputs matter, response curves how, "
@@ -343,4 +341,5 @@ LESSON = lesson.Lesson(
     on_paper=(*BEFORE, *on_paper(), *AFTER),
 )
 
-lesson.show(LESSON)
+if __name__ == "__main__":
+    lesson.show(LESSON)

@@ -330,4 +330,5 @@ LESSON = lesson.Lesson(
     ),
 )
 
-lesson.show(LESSON, clicked)
+if __name__ == "__main__":
+    lesson.show(LESSON, clicked)

@@ -236,4 +236,5 @@ LESSON = lesson.Lesson(
     ),
 )
 
-lesson.show(LESSON)
+if __name__ == "__main__":
+    lesson.show(LESSON)

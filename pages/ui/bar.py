@@ -19,7 +19,7 @@ STYLE = """<style>
 .st-key-above { min-height: 2.5rem; }
 [data-stale=true] { opacity: 1 !important; transition: none !important; }
 @media (max-width: 1150px) {
-  .st-key-bar { flex-wrap: nowrap; overflow-x: auto; gap: 0.35rem; }
+  .st-key-bar { flex-wrap: nowrap; gap: 0.35rem; }
   .st-key-bar > * { flex-shrink: 0; }
 }
 @media (max-width: 640px) {
@@ -27,14 +27,16 @@ STYLE = """<style>
   [data-testid=stMainBlockContainer] { padding: 4.4rem 1rem 3rem; }
   div:has(> .st-key-above) { position: sticky; top: 3.75rem; z-index: 90;
     background: var(--paper); }
-  .st-key-bar { padding: 0.4rem 0.2rem; }
+  .st-key-bar { padding: 0.4rem 0; gap: 0.2rem; }
+  .st-key-share button { padding: 0.25rem 0.3rem; }
+  .st-key-share button :is(p, [data-testid=stMarkdownContainer]) { display: none; }
 }
 </style>"""
 # The theme's own blue is too faint for small letters on a tint of itself. What has nothing to show
 # takes no room.
 CONTRAST = """<style>
 :root {{ --paper: {paper}; --ink: {text}; }}
-.st-key-stage, .st-key-cookie, .st-key-theme {{ position: absolute; }}
+.st-key-stage, .st-key-theme {{ position: absolute; }}
 button[data-variant=segmented_control] p, [data-testid=stSlider] p {{ color: {text}; }}
 [data-testid=stCaptionContainer], [data-testid=stCaptionContainer] p {{ opacity: 1 !important;
   color: color-mix(in srgb, {text} 82%, transparent) !important; }}

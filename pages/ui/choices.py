@@ -222,20 +222,30 @@ HIDEABLE = ("controls", "bar", "rival", "bound", "layers", "mixture", "history",
 """Parts of the playground that a teacher's link may leave out."""
 
 
+REVEALS = ("open", "withheld")
+"""What a link may do with "what should happen": open at once, or left to the teacher."""
+
+
 @dataclass(frozen=True)
 class DisplayOptions:
     """Display options of a teacher's link: locked, with parts left out, or in large type."""
 
     lock: bool = False
-    """Controls are shown but cannot be moved."""
+    """Controls are shown but cannot be moved, and there is no menu."""
     hide: tuple[str, ...] = ()
     projector: bool = False
+    reveal: str = ""
+    """One of REVEALS; else "what should happen" is shown after a guess."""
+    solutions: bool = False
+    """Every answer is given: for teachers, and never in the links that a page offers."""
 
     def query(self) -> dict[str, str]:
         words = {
             "lock": "1" if self.lock else "",
             "hide": ",".join(self.hide),
             "view": "projector" if self.projector else "",
+            "reveal": self.reveal,
+            "solutions": "1" if self.solutions else "",
         }
         return {name: value for name, value in words.items() if value}
 
@@ -247,6 +257,8 @@ def read_display_options(query: Mapping[str, str]) -> DisplayOptions:
         lock=query.get("lock") == "1",
         hide=tuple(name for name in HIDEABLE if name in hidden),
         projector=query.get("view") == "projector",
+        reveal=query.get("reveal", "") if query.get("reveal") in REVEALS else "",
+        solutions=query.get("solutions") == "1",
     )
 
 
@@ -261,10 +273,12 @@ def display_sentences(query: Mapping[str, str]) -> list[str]:
             f"The link wants to leave out {', '.join(unknown)[:60]!r}, which is no part of this "
             f"page: it may name {parts}."
         )
-    for name, only in (("lock", "1"), ("view", "projector")):
-        if query.get(name, only) not in ("", only):
+    known = {"lock": ("1",), "view": ("projector",), "reveal": REVEALS, "solutions": ("1",)}
+    for name, words in known.items():
+        if query.get(name, "") not in ("", *words):
             sentences.append(
-                f"The link says {name}={query[name][:30]!r}, but only {only} is known."
+                f"The link says {name}={query[name][:30]!r}, but only {' and '.join(words)} "
+                f"{'is' if len(words) == 1 else 'are'} known."
             )
     return sentences
 

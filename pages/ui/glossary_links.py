@@ -8,6 +8,7 @@ import streamlit as st
 WORDS = {
     "accuracy": r"accuracy",
     "adam": r"Adam",
+    "auc": r"AUC",
     "bernoulli": r"Bernoulli likelihood",
     "calibration": r"calibration|calibrated",
     "cholesky": r"Cholesky factor",
@@ -21,6 +22,7 @@ WORDS = {
     r"function",
     "draw": r"function draws?|functions drawn|draw functions",
     "elbo": r"evidence lower bound|ELBO",
+    "epoch": r"epochs?",
     "epsilon": r"ε",
     "evidence": r"log evidence|evidence",
     "fit": r"expected log-likelihood",
@@ -61,6 +63,7 @@ WORDS = {
     "q-u": r"q\(u\)|q\(U\)",
     "quantile-band": r"quantile bands?",
     "relevance": r"relevance",
+    "reparameterisation": r"reparameterisation trick",
     "response-curve": r"response curves?",
     "rival": r"rival",
     "rmse": r"RMSE",

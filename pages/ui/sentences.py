@@ -1,4 +1,5 @@
-"""What a page says when something goes wrong: a sentence, never a traceback."""
+"""What a page says of links, files and models, and when something goes wrong: a sentence, never a
+traceback, in which nothing from outside acts as Markdown or HTML."""
 
 import logging
 import traceback
@@ -8,8 +9,24 @@ from contextlib import contextmanager
 import streamlit as st
 
 from dgp_core.live.workshop import WorkshopError
+from dgp_core.tables.plain import plain
 
 log = logging.getLogger(__name__)
+
+
+def safe(sentence: object) -> str:
+    """A sentence that may hold words of a link, a file or a model, escaped for Markdown."""
+    return plain(sentence, 1200)
+
+
+def notice(sentence: object) -> None:
+    """Something to know."""
+    st.info(safe(sentence), icon=":material/info:")
+
+
+def complaint(sentence: object) -> None:
+    """Something that could not be done."""
+    st.error(safe(sentence), icon=":material/error:")
 
 
 @contextmanager
@@ -21,8 +38,8 @@ def in_words(sentence: str) -> Iterator[None]:
     try:
         yield
     except WorkshopError as error:
-        st.error(str(error), icon=":material/error:")
+        complaint(error)
     except Exception as error:
         place = "".join(traceback.format_tb(error.__traceback__))
         log.error("%s\n%s%s", sentence, place, type(error).__name__)
-        st.error(sentence, icon=":material/error:")
+        complaint(sentence)

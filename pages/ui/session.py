@@ -1,6 +1,5 @@
 """The session's run: who this browser is, which run it shows, and what its controls say."""
 
-import re
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,7 +9,6 @@ from typing import Any, ParamSpec
 
 import numpy as np
 import streamlit as st
-from streamlit.components.v2 import component
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from datasets.catalogue import entry
@@ -32,7 +30,9 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
+from pages.ui.sentences import notice
 from pages.ui.stage import hosts as stage
+from pages.ui.stage.guard import COOKIE, is_secret
 from pages.ui.stage.server import WISHES, Scene, Viewer, server
 
 CONTROLS = tuple(
@@ -41,15 +41,6 @@ CONTROLS = tuple(
     if field.name not in ("seed", "speed", "star", "points", "kernels", "at")
 )
 """Choices with a control of their own, whose key is choose_ and the name."""
-COOKIE = "dgp_browser"
-
-_cookie = component(
-    "browser_cookie",
-    js="""export default ({ data }) => {
-      document.cookie = `${data.name}=${data.value}; path=/; SameSite=Strict; max-age=86400`;
-    }""",
-)
-
 
 P = ParamSpec("P")
 
@@ -75,18 +66,17 @@ def workshop() -> Workshop:
 
 
 def browser() -> str:
-    """This browser's secret, kept in a cookie: after a reload, it still controls its run."""
+    """This browser's secret, which the server keeps in a cookie: after a reload, it still controls
+    its run. Where cookies are refused, it is the session's own."""
     if "browser" not in st.session_state:
         known = str(st.context.cookies.get(COOKIE, ""))
-        fits = re.fullmatch(r"[\w-]{32,64}", known)
-        st.session_state.browser = known if fits else secrets.token_urlsafe(24)
+        st.session_state.browser = known if is_secret(known) else secrets.token_urlsafe(24)
     return st.session_state.browser
 
 
-def keep_cookie() -> None:
-    """Leaves the secret with the browser, and what was done by hand behind: the page is made."""
+def page_made() -> None:
+    """The page is made: what was done by hand is behind it."""
     st.session_state.pop("by_hand", None)
-    _cookie(key="cookie", data={"name": COOKIE, "value": browser()})
 
 
 def viewer() -> Viewer:
@@ -96,9 +86,20 @@ def viewer() -> Viewer:
     return server().viewers.get_or_create(st.session_state.viewer, browser())
 
 
-def play(scenes: dict[str, Scene], on_click: Callable[[dict], None] = lambda where: None) -> None:
-    """Shows these scenes in the page's hosts from now on; `on_click` is told of every click."""
+def play(
+    scenes: dict[str, Scene],
+    on_click: Callable[[dict], None] = lambda where: None,
+    teaches: str = "",
+    follows: str = "",
+    version: int = 0,
+) -> None:
+    """Shows these scenes in the page's hosts from now on; `on_click` is told of every click.
+
+    A lesson names the class that it `teaches` or `follows`, and which `version` of it the page
+    shows.
+    """
     looking, taken = viewer(), clicks_taken()
+    looking.teaches, looking.follows = teaches, follows
     scenes = {name: replace(scene, clicks=taken) for name, scene in scenes.items()}
     for name in set(looking.scenes) - set(scenes):
         looking.at.pop(name, None)
@@ -109,9 +110,13 @@ def play(scenes: dict[str, Scene], on_click: Callable[[dict], None] = lambda whe
     }
     looking.scenes = scenes | known
     looking.ring()
+    shown_now = {scene.run_id for scene in scenes.values()}
+    lessons = st.session_state.get("lesson_runs", {}).values()
+    workshop().leave(set(lessons) - shown_now, browser())
     shown = {n: {"run": s.run_id, "mine": is_mine(s.run_id)} for n, s in scenes.items()}
     take = by_hand(partial(take_clicks, on_click))
-    stage.connection(looking.token, shown, taken, take)
+    lesson = {"follows": bool(follows), "teaches": bool(teaches), "version": version}
+    stage.connection(looking.token, shown, taken, take, lesson)
 
 
 def clicks_taken() -> int:
@@ -150,6 +155,25 @@ def wait_for_first_moment(run: Run) -> None:
     """Runs the page's script again when the run has begun."""
     if run.latest is not None:
         st.rerun()
+
+
+def offer_to_watch(run_id: str) -> None:
+    """Where a run waits for a seat, the server's own to watch meanwhile, until it has one."""
+    with suppress(WorkshopError):  # else the page says that the run is over
+        if workshop().place(run_id) and (public := workshop().watch_public()):
+            _offered(run_id, public)
+
+
+@st.fragment(run_every=2.0)
+def _offered(run_id: str, public: str) -> None:
+    with suppress(WorkshopError):
+        if not workshop().place(run_id):
+            st.rerun()
+    st.info(
+        f"All seats of this server are taken. [Watch its own run](?run={public}) in another tab "
+        "meanwhile: yours begins here as soon as there is room.",
+        icon=":material/visibility:",
+    )
 
 
 def is_mine(run_id: str) -> bool:
@@ -273,7 +297,7 @@ def say() -> None:
     """
     with st.container(key="said"):
         for sentence in st.session_state.said:
-            st.info(sentence, icon=":material/info:")
+            notice(sentence)
 
 
 def arrive_at_lesson() -> None:
@@ -289,6 +313,11 @@ def arrive_at_lesson() -> None:
 def manner() -> DisplayOptions:
     """How a teacher's link wants the page to be."""
     return st.session_state.get("manner", DisplayOptions())
+
+
+def alone() -> bool:
+    """Whether the page is to stand by itself, without a way to others: locked, or embedded."""
+    return manner().lock or bool(st.context.is_embedded)
 
 
 def control(
@@ -356,9 +385,10 @@ def current_run() -> tuple[str, bool]:
         try:
             run = workshop().watch(memory.run_id)
         except WorkshopError:
+            of = "its settings" if "data" in memory.link else "those that the page begins with"
             memory.said = [
                 *memory.said,
-                "The run of this link is over, so another one has been started with its settings.",
+                f"The run of this link is over, so another one has been started with {of}.",
             ]
             memory.run_id = None
         else:

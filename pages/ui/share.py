@@ -2,21 +2,35 @@
 
 import base64
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import segno
 import streamlit as st
+from streamlit.components.v2 import component
 
+from datasets import catalogue
 from dgp_core import archive
 from dgp_core.live.run import Run
 from dgp_core.script import Named, script
 from pages.ui import session
-from pages.ui.choices import HIDEABLE, SPLIT, VERSION, Choices, DisplayOptions, read_query
+from pages.ui.choices import (
+    HIDEABLE,
+    REVEALS,
+    SPLIT,
+    VERSION,
+    Choices,
+    DisplayOptions,
+    read_query,
+)
+from pages.ui.classroom.room import qr_svg, room
+from pages.ui.sentences import complaint
 
 MOST_MODEL_MB = 64
 SAFE = ",~"
 """Marks in our links that need no code of their own."""
+LOOKS = ("shade", "noise", "star", "lock", "hide", "view")
+"""What a link says of how a run is looked at."""
 LONGEST_CODE = 1000
 """Bytes of a link that a camera still reads well."""
 
@@ -24,30 +38,29 @@ LONGEST_CODE = 1000
 def link() -> str:
     """The address of what is on the page, as another browser needs it."""
     query = urlencode(dict(st.query_params), safe=SAFE)
-    return f"{str(st.context.url).partition('?')[0]}?{query}"
+    return room().invite(f"{str(st.context.url).partition('?')[0]}?{query}")
+
+
+def address_with(address: str, query: Mapping[str, str]) -> str:
+    """An address that says this too, after the ? or & that it needs."""
+    if not query:
+        return address
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(query, safe=SAFE)}"
 
 
 def without_run(address: str) -> str:
     """The same settings, for somebody who starts a run of their own."""
-    page, _, query = address.partition("?")
+    page, _, query = room().anywhere(address).partition("?")
     parts = [(name, value) for name, value in parse_qsl(query) if name != "run"]
     return f"{page}?{urlencode(parts or [('v', VERSION)], safe=SAFE)}"
 
 
-def for_a_camera(address: str) -> str:
-    """The link as a QR code holds it: where it is long, only the run's name."""
-    if len(address.encode()) <= LONGEST_CODE:
-        return address
+def short_link(address: str) -> str:
+    """The run by its name alone, and how it is looked at where that is not as at first."""
     page, _, query = address.partition("?")
-    return f"{page}?{urlencode({'v': VERSION, 'run': dict(parse_qsl(query)).get('run', '')})}"
-
-
-def qr_code(address: str) -> str:
-    """A QR code as an SVG picture: dark on light in any theme, with a reader's margin."""
-    code = segno.make(for_a_camera(address), error="l", micro=False)
-    picture = io.BytesIO()
-    code.save(picture, kind="svg", scale=4, border=4, dark="#000", light="#fff", xmldecl=False)
-    return picture.getvalue().decode()
+    said, first = dict(parse_qsl(query)), Choices().query()
+    kept = {n: said[n] for n in ("run", *LOOKS) if n in said and said[n] != first.get(n)}
+    return room().invite(address_with(page, kept))
 
 
 def model_file(run: Run) -> bytes:
@@ -66,7 +79,7 @@ def run_script(run: Run) -> str:
     train = replace(run.train, tolerance=0.0)  # it goes as far as the run has gone
     fraction, number = SPLIT if choices.holds_out else (None, None)
     return script(
-        Named(choices.data, options),
+        Named(choices.data, options, catalogue.load(choices.data, **options)),
         run.model,
         train,
         fraction=fraction,
@@ -89,33 +102,143 @@ def open_model(content: bytes) -> tuple[Choices, archive.Archive]:
     return choices, saved
 
 
+_link_tools = component(
+    "link_tools",
+    html='<div class="link-tools"><button type="button" class="link-code"></button>'
+    '<button type="button" class="link-copy stage-button"></button></div>',
+    css="""
+.link-tools { display: flex; align-items: center; gap: 1rem; }
+.link-code { padding: 0; border: 0; background: #fff; cursor: zoom-in; line-height: 0;
+  border-radius: 0.3rem; }
+.link-code:focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
+.link-code[hidden] { display: none; }
+.link-code img { width: 9rem; height: 9rem; }
+.link-code:is(:fullscreen, .link-large) { position: fixed; inset: 0; width: 100vw; height: 100vh;
+  z-index: 1000000; display: grid; place-items: center; cursor: zoom-out; border-radius: 0; }
+.link-code:is(:fullscreen, .link-large) img { width: 92vmin; height: 92vmin; }
+""",
+    js="""export default ({ data, parentElement }) => {
+      const [code, copy] = parentElement.querySelectorAll("button");
+      const picture = new Image();
+      picture.src = data.code;
+      picture.alt = "QR code of the link";
+      code.replaceChildren(picture);
+      code.hidden = !data.code;
+      code.title = code.ariaLabel = "Show the QR code on the whole screen";
+      code.onclick = async () => {
+        if (document.fullscreenElement) return document.exitFullscreen();
+        if (code.classList.contains("link-large")) return code.classList.remove("link-large");
+        try { await code.requestFullscreen(); } catch { code.classList.add("link-large"); }
+      };
+      code.onkeydown = ({ key }) => key === "Escape" && code.classList.remove("link-large");
+      copy.textContent = "Copy link";
+      copy.onclick = async () => {
+        try {
+          await navigator.clipboard.writeText(data.link);
+        } catch { // a page that is served without https has no clipboard
+          const field = document.createElement("textarea");
+          field.value = data.link;
+          parentElement.append(field);
+          field.select();
+          document.execCommand("copy");
+          field.remove();
+        }
+        copy.textContent = "Copied";
+        setTimeout(() => { copy.textContent = "Copy link"; }, 1500);
+      };
+    }""",
+    isolate_styles=False,
+)
+
+
+def link_tools(address: str, key: str) -> None:
+    """The link's QR code, which a click shows on the whole screen, and a button that copies it."""
+    short = len(address.encode()) <= LONGEST_CODE
+    picture = base64.b64encode(qr_svg(address).encode()).decode() if short else ""
+    code = f"data:image/svg+xml;base64,{picture}" if short else ""
+    _link_tools(key=key, data={"link": address, "code": code})
+    if not short:
+        st.caption("This link is too long for a QR code.")
+
+
+def only_here(address: str) -> bool:
+    """Whether an address means whatever computer opens it."""
+    host = urlsplit(address).hostname or ""
+    return host.endswith("localhost") or host.startswith("127.") or host == "::1"
+
+
+def say_only_here(address: str) -> None:
+    """Where nobody else can open a link."""
+    if only_here(address):
+        st.warning(
+            f"Nobody else can open this link: {urlsplit(address).hostname} means whatever "
+            "computer opens it. Start the app with `make class`, and share the address that it "
+            "prints.",
+            icon=":material/link_off:",
+        )
+
+
 HIDE_WORDS = {
     "controls": "settings",
     "bar": "play and reset",
-    "rival": "the rival",
+    "rival": "the single-layer rival",
     "bound": "the bound",
     "layers": "the layers",
     "mixture": "the mixture",
     "history": "the history slider",
     "words": "the words below",
 }
+EMBED = {"embed": "true"}
+
+
+def class_options(key: str, offered: Sequence[str], lessons: bool = False) -> dict[str, str]:
+    """What a link for a class adds to an address; `key` ends the controls' keys."""
+    lock = st.checkbox(
+        "Lock the settings",
+        key=f"class_lock{key}",
+        help="Settings, sliders, clicks and drags are held, and the menu is hidden; play, pause "
+        "and reset stay.",
+    )
+    projector = st.checkbox(
+        "Large type, for a projector",
+        key=f"class_projector{key}",
+        help="Space plays and pauses the first run, → steps.",
+    )
+    embedded = st.checkbox(
+        "Embed it in a course page", key=f"class_embed{key}", help="Without the menu."
+    )
+    hide = st.multiselect(
+        "Leave out",
+        offered,
+        format_func=lambda name: HIDE_WORDS[name],
+        key=f"class_hide{key}",
+        help="Settings are all sliders, choices and buttons of the pictures: they stay as they are "
+        "now. Questions stay too, unless the words go."
+        if lessons
+        else None,
+    )
+    reveal = ""
+    if lessons:
+        reveal = st.selectbox(
+            "What should happen",
+            ("", *REVEALS),
+            format_func=REVEAL_WORDS.__getitem__,
+            key=f"class_reveal{key}",
+        )
+    options = DisplayOptions(lock, tuple(hide), projector, reveal)
+    return options.query() | (EMBED if embedded else {})
+
+
+REVEAL_WORDS = {"": "is shown after a guess", "open": "is shown", "withheld": "is not shown"}
 
 
 def class_link(address: str) -> None:
     """A link for a class: settings locked, parts left out, or large type for a wall."""
     with st.expander("For a class"):
-        lock = st.checkbox("Lock the settings", key="class_lock")
-        projector = st.checkbox("Large type, for a projector", key="class_projector")
-        hide = st.multiselect(
-            "Leave out", HIDEABLE, format_func=lambda name: HIDE_WORDS[name], key="class_hide"
-        )
-        query = DisplayOptions(lock, tuple(hide), projector).query()
-        st.code(
-            "&".join([address, urlencode(query, safe=SAFE)] if query else [address]),
-            language=None,
-            wrap_lines=True,
-        )
-        st.caption("Add &embed=true to put it into a course page.")
+        for_class = address_with(address, class_options("", HIDEABLE))
+        st.code(for_class, language=None, wrap_lines=True)
+        if room().address:
+            st.markdown("[The room's address, for a wall](room)")
 
 
 def panel(run: Run, mine: bool) -> None:
@@ -129,8 +252,12 @@ def panel(run: Run, mine: bool) -> None:
     )
     with box:
         address = link()
+        short = short_link(address)
         st.markdown("**Watch this run with me.** Whoever opens the link sees what you see.")
-        st.code(address, language=None, wrap_lines=True)
+        if box.open:  # it takes longer than all the rest of the page
+            link_tools(short, "share_tools")
+        st.code(short, language=None, wrap_lines=True)
+        say_only_here(short)
         st.markdown("**The same settings**, as a run of their own:")
         st.code(without_run(address), language=None, wrap_lines=True)
         if run.latest is not None and run.latest.step:
@@ -138,11 +265,6 @@ def panel(run: Run, mine: bool) -> None:
             st.markdown(f"**This very moment:** a run that trains to step {step:,} and pauses.")
             st.code(f"{without_run(address)}&at={step}", language=None, wrap_lines=True)
         class_link(without_run(address))
-        if box.open:  # it takes longer than all the rest of the page
-            picture = base64.b64encode(qr_code(address).encode()).decode()
-            words = "QR code of the first link"
-            st.html(f'<img alt="{words}" width="180" src="data:image/svg+xml;base64,{picture}">')
-            st.caption("The first link, for a camera")
         st.divider()
         st.markdown("**Download.** Each picture and its numbers have a ⤓ of their own.")
         st.download_button(
@@ -181,7 +303,7 @@ def panel(run: Run, mine: bool) -> None:
                 try:
                     choices, saved = open_model(upload.getvalue())
                 except ValueError as error:
-                    st.error(str(error), icon=":material/error:")
+                    complaint(error)
                 else:
                     session.open_saved(choices, saved)
                     st.rerun()

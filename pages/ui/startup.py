@@ -12,6 +12,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from datasets import catalogue
 from datasets.starts import film
+from dgp_core.live.limits import PROCESS
 from dgp_core.live.run import Run, size_programs
 from dgp_core.live.views.mixture import mixture_at
 from dgp_core.live.workshop import Workshop, WorkshopError
@@ -50,7 +51,9 @@ def wanted() -> Iterator[Program]:
 
 
 def _prefetch(workshop: Workshop) -> None:
-    """Has everything compiled before anybody asks for it."""
+    """Has everything compiled before anybody asks for it; of several processes, by the first."""
+    if PROCESS > 1:
+        return
     for program in dict.fromkeys(wanted()):
         if workshop.stopping:
             return
@@ -80,6 +83,7 @@ async def lifespan(_app):
     workshop.employ(partial(_prefetch, workshop), "dgp-prefetch")
     run_id, _ = workshop.start(first.dataset, first.model, first.train)
     workshop.watch(run_id).pause()
+    workshop.public = run_id
     workshop.employ(partial(_rehearse, workshop, run_id), "dgp-rehearse")
     _load()
     yield

@@ -26,7 +26,7 @@ main(prog_name="streamlit")
 
 
 @contextmanager
-def served(for_tests: bool = False) -> Iterator[tuple[str, int]]:
+def served(for_tests: bool = False, log: Path | None = None) -> Iterator[tuple[str, int]]:
     """The address of a server that nobody has visited, and its process; its cache is empty.
 
     For tests, the cache is the user's own and only what is needed is compiled, half as many frames
@@ -46,7 +46,7 @@ def served(for_tests: bool = False) -> Iterator[tuple[str, int]]:
     with TemporaryDirectory() as folder:
         if not for_tests:
             environment["XDG_CACHE_HOME"] = folder
-        log = Path(folder) / "log.txt"
+        log = log or Path(folder) / "log.txt"
         with log.open("w") as out:
             server = subprocess.Popen(
                 command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT

@@ -21,6 +21,9 @@ FLAGS = (
     "--disable-sync",
 )
 
+BEEN_HERE = "localStorage.setItem('dgp-first-visit', 'over')"
+"""The card of a first visit would lie over what is clicked."""
+
 expect.set_options(timeout=PATIENCE)
 
 
@@ -75,12 +78,15 @@ def open_page(browser, app_url) -> Iterator[Callable[..., Page]]:
         touch: bool = False,
         prepare: Callable[[Page], object] = lambda page: None,
         wait_until: Literal["load", "commit"] = "load",
+        first_visit: bool = False,
     ) -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=colour_scheme, has_touch=touch
         )
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
+        if not first_visit:
+            context.add_init_script(BEEN_HERE)
         page = context.new_page()
         page.on("request", note_request)
         page.on("pageerror", lambda error: complaints.append(f"script error: {error}"))

@@ -38,7 +38,7 @@ def test_a_link_is_of_the_moment_at_which_the_box_is_opened(open_page):
     trained_to(page, "line", 20)
     pause(page, "line")
     page.get_by_role("button", name="For a class").click()
-    link = page.get_by_test_id("stCode").first
+    link = page.get_by_test_id("stCode").nth(1)
     expect(link).to_contain_text("line.at=")
     step = int(re.findall(r"line\.at=(\d+)", link.inner_text())[0])
     expect(host(page, "line/numbers").locator("strong").first).to_have_text(f"{step:,}")
@@ -53,7 +53,7 @@ def test_students_see_their_teacher_s_new_run_by_themselves(open_page):
     teacher = open_page("/why_not_zero_mean")
     trained_to(teacher, "zero", 1)
     teacher.get_by_role("button", name="For a class").click()
-    link = teacher.get_by_test_id("stCode").nth(1)
+    link = teacher.get_by_test_id("stCode").first
     expect(link).to_contain_text("follow=")
     student = open_page("/why_not_zero_mean?" + link.inner_text().strip().partition("?")[2])
     expect(student.get_by_text("You are watching your teacher's run.")).to_be_visible()
@@ -64,7 +64,7 @@ def test_students_see_their_teacher_s_new_run_by_themselves(open_page):
     trained_to(teacher, "zero", 1)
     step = pause(teacher, "zero")
     expect(host(student, "zero/numbers").locator("strong").first).to_have_text(f"{step:,}")
-    expect(student.get_by_role("button", name="Start my own")).to_be_visible()
+    expect(student.get_by_role("button", name="Stop following")).to_be_visible()
 
 
 def test_hidden_settings_are_gone_and_questions_are_not(open_page):

@@ -4,16 +4,22 @@ import pickle
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from dgp_core import DeepGPClassifier, DeepGPRegressor, TrainSpec
+from dgp_core.gp.model import factorise_all, scaled_fit
+from dgp_core.gp.predict import predict_latent
+from dgp_core.tables.table import read_table
+from dgp_core.training.train import Rows
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -25,13 +31,18 @@ DEEP_CHECKS = {
     "check_fit2d_1sample",
     "check_fit2d_1feature",
 }
+EQUIVALENCE = "check_sample_weight_equivalence_on_dense_data"
 
 
 def checks():
     """All of scikit-learn's checks with one layer; with two, those that depth could break."""
     found = []
     for kind in (DeepGPRegressor, DeepGPClassifier):
-        found += estimator_checks_generator(kind(layers=1, **TINY))
+        # Weights are repeated rows where k-means has no part: an inducing point for every row.
+        every = estimator_checks_generator(kind(layers=1, **{**TINY, "inducing": 20}))
+        found += [(e, check) for e, check in every if check.func.__name__ == EQUIVALENCE]
+        one = estimator_checks_generator(kind(layers=1, **TINY))
+        found += [(e, check) for e, check in one if check.func.__name__ != EQUIVALENCE]
         deep = estimator_checks_generator(kind(**TINY))
         found += [(e, check) for e, check in deep if check.func.__name__ in DEEP_CHECKS]
     return found
@@ -207,6 +218,137 @@ def test_little_to_learn_from(X, y):
     assert np.isfinite(model.predict(np.asarray(X) + 1)).all()
 
 
+@pytest.mark.parametrize("minibatch", [None, 9])
+def test_weights_multiply_the_rows_terms_of_the_bound(minibatch):
+    """The gradient's expectation, too: over all windows, a batch's term averages to the whole's."""
+    X, y = sine(20)
+    w = np.random.default_rng(1).uniform(0.2, 3.0, 20)
+    rows = Rows.create(X, y[:, None], minibatch, np.float64, 0, w)
+    model = DeepGPRegressor(layers=1, **{**SMALL, "steps": 0}).fit(X, y).state_.model
+    factors = factorise_all(model)
+    key = jax.random.key(0)
+
+    @jax.jit
+    def term(X, Y, weight):
+        return scaled_fit(factors, model, X, Y, weight, key, 20)
+
+    q = predict_latent(model, X, key)
+    m, v = q.means[0, :, 0], q.variances[0, :, 0]
+    noise = float(model.likelihood.variance[0])
+    # E log N(y | f, σ²) in closed form.
+    each = -0.5 * (np.log(2 * np.pi * noise) + ((y - m) ** 2 + v) / noise)
+    if minibatch is None:
+        X, Y, weight = rows.batch(key, 20)
+        assert float(term(X, Y, weight)) == pytest.approx(w @ each, rel=1e-9)
+        return
+    found = [
+        term(rows.X[i : i + 9], rows.Y[i : i + 9], rows.drawn_weight[i : i + 9]) for i in range(20)
+    ]
+    assert np.mean(found) == pytest.approx(w @ each, rel=1e-9)
+    taken = rows.batch(key, 9)
+    start = int(np.flatnonzero(np.asarray(rows.X[:20, 0]) == float(taken[0][0, 0]))[0])
+    np.testing.assert_array_equal(taken[2], rows.drawn_weight[start : start + 9])
+
+
+def test_weighted_rows_are_repeated_rows():
+    X, y = sine(12)
+    w = np.random.default_rng(1).integers(0, 4, 12)
+    setting = {**SMALL, "inducing": 20, "layers": 1}
+    weighted = DeepGPRegressor(**setting).fit(X, y, sample_weight=w)
+    repeated = DeepGPRegressor(**setting).fit(X.repeat(w, 0), y.repeat(w))
+    # Sums in another order, amplified over a hundred steps.
+    np.testing.assert_allclose(weighted.bound_, repeated.bound_, rtol=1e-4)
+    np.testing.assert_allclose(weighted.predict(GRID), repeated.predict(GRID), rtol=1e-3)
+    plain = DeepGPRegressor(**setting).fit(X, y)
+    assert not np.allclose(weighted.predict(GRID), plain.predict(GRID), rtol=1e-2)
+    with pytest.raises(ValueError, match="Negative"):
+        DeepGPRegressor(**setting).fit(X, y, sample_weight=-np.ones(12))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_covariance_is_that_of_joint_draws(layers):
+    X, y = sine()
+    model = DeepGPRegressor(**{**SMALL, "layers": layers, "predict_samples": 300}).fit(X, 7 * y)
+    grid = np.linspace(-1, 7, 6)[:, None]
+    mean, cov = model.predict(grid, return_cov=True)
+    _, sd = model.predict(grid, return_std=True)
+    assert cov.shape == (6, 6) and np.linalg.eigvalsh(cov).min() > 0
+    exact = dict(rtol=1e-6) if layers == 1 else dict(rtol=0.25)
+    np.testing.assert_allclose(np.sqrt(np.diag(cov)), sd, **exact)
+    draws = model.sample_y(grid, 4000, random_state=1)
+    assert draws.shape == (6, 4000)
+    np.testing.assert_allclose(draws.mean(1), mean, atol=0.15 * sd.max())
+    np.testing.assert_allclose(np.cov(draws), cov, atol=0.1 * cov.max())
+    with pytest.raises(ValueError, match="not for both"):
+        model.predict(grid, return_std=True, return_cov=True)
+
+
+def test_draws_of_several_outputs_and_of_counts():
+    X, y = sine()
+    two = DeepGPRegressor(layers=1, **{**SMALL, "steps": 20}).fit(X, np.c_[y, 2 * y])
+    assert two.sample_y(GRID, 3).shape == (12, 2, 3)
+    assert two.predict(GRID, return_cov=True)[1].shape == (12, 12, 2)
+    np.testing.assert_array_equal(two.sample_y(GRID, 2), two.sample_y(GRID, 2))
+    assert not np.array_equal(two.sample_y(GRID, 2), two.sample_y(GRID, 2, random_state=5))
+    counts = DeepGPRegressor(layers=1, likelihood="poisson", **SMALL).fit(X, np.round(y + 2))
+    drawn = counts.sample_y(GRID[3:9], 500)
+    assert (drawn % 1 == 0).all() and drawn.min() >= 0
+    _, cov = counts.predict(GRID[3:9], return_cov=True)
+    np.testing.assert_allclose(np.diag(cov), drawn.var(1), rtol=0.5)
+
+
+def test_a_column_of_y_is_a_vector_as_for_scikit_learns_own():
+    X, y = sine()
+    column = DeepGPRegressor(layers=1, **SMALL).fit(X, y[:, None])
+    kin = GaussianProcessRegressor(optimizer=None).fit(X, y[:, None])
+    assert column.predict(GRID).shape == kin.predict(GRID).shape == (12,)
+    assert column.sample_y(GRID, 3).shape == kin.sample_y(GRID, 3).shape
+    _, cov = kin.predict(GRID, return_cov=True)
+    assert column.predict(GRID, return_cov=True)[1].shape == cov.shape
+
+
+def test_random_state_is_a_seed_or_a_generator(regressor, tmp_path):
+    quick = {**SMALL, "steps": 5, "layers": 1}
+    one = DeepGPRegressor(**quick, random_state=3).fit(*sine())
+    assert one.train_spec_.seed == 3
+    np.testing.assert_array_equal(
+        one.predict(GRID), DeepGPRegressor(**quick, seed=3).fit(*sine()).predict(GRID)
+    )
+    drawn = DeepGPRegressor(**quick, random_state=np.random.RandomState(7)).fit(*sine())
+    assert drawn.train_spec_.seed == np.random.RandomState(7).randint(np.iinfo(np.int32).max)
+    drawn.save(tmp_path / "m.npz")
+    back = DeepGPRegressor.load(tmp_path / "m.npz")
+    assert back.random_state is None and back.seed == drawn.train_spec_.seed
+
+
+def test_missing_values_are_filled_and_marked_as_the_recipe_does(tmp_path):
+    X, y = sine(60)
+    X = np.hstack([X, np.cos(X), np.ones((60, 1))])
+    X[::7, 1] = np.nan
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    table = read_table(frame.assign(y=y).to_csv(index=False).encode())
+    for name, kind in (("c", "number"), ("a", "number")):
+        table = table.decide(name, kind)
+    made = table.to_dataset("y", "regression", "fill").dataset
+    model = DeepGPRegressor(layers=1, **SMALL).fit(frame, y)
+    filled = model._filled(X)
+    order = [made.input_names.index(n) for n in ("a", "b", "c", "b is missing")]
+    np.testing.assert_allclose(filled, made.X[:, order])
+    new = pd.DataFrame([[1.0, np.nan, 1.0], [np.nan, 0.5, 1.0]], columns=["a", "b", "c"])
+    assert np.isfinite(model.predict(new)).all()
+    model.save(tmp_path / "m.npz")
+    back = DeepGPRegressor.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(back.predict(new), model.predict(new))
+    assert back.n_features_in_ == 3 and list(back.feature_names_in_) == ["a", "b", "c"]
+    assert back.domain_.high.shape == (4,)
+    dropped = DeepGPRegressor(layers=1, missing="drop", **SMALL).fit(frame, y)
+    whole = ~np.isnan(X).any(1)
+    same = DeepGPRegressor(layers=1, **SMALL).fit(frame[whole], y[whole])
+    np.testing.assert_array_equal(dropped.predict(frame[whole]), same.predict(frame[whole]))
+    with pytest.raises(ValueError, match="missing values in 2 rows"):
+        dropped.predict(new)
+
+
 def test_no_more_inducing_points_than_rows():
     X = np.repeat(np.arange(5.0), 8)[:, None]
     model = DeepGPRegressor(layers=1, **{**SMALL, "inducing": 100}).fit(X, np.sin(X[:, 0]))
@@ -282,7 +424,10 @@ def test_other_noises_have_their_own_quantiles(likelihood):
     [
         ("Reshape your data", {}, np.arange(3.0), np.arange(3.0)),
         ("inhomogeneous shape", {}, [[1.0, 2.0], [3.0]], [1.0, 2.0]),
-        ("Input X contains NaN", {}, [[1.0], [np.nan]], [1.0, 2.0]),
+        ("Input X contains NaN", {"missing": "error"}, [[1.0], [np.nan]], [1.0, 2.0]),
+        ("missing is one of", {"missing": "guess"}, [[1.0], [2.0]], [1.0, 2.0]),
+        ("No row is left", {"missing": "drop"}, [[np.nan], [np.nan]], [1.0, 2.0]),
+        ("Input y contains NaN", {}, [[1.0], [2.0]], [1.0, np.nan]),
         ("Input y contains infinity", {}, [[1.0], [2.0]], [1.0, np.inf]),
         ("inconsistent numbers", {}, [[1.0], [2.0]], [1.0]),
         ("too large to be scaled", {}, [[1e308], [-1e308]], [1.0, 2.0]),

@@ -15,7 +15,7 @@ from dgp_core.gp.data import Scaler
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import ModelSpec, create_model
 from dgp_core.gp.references import BayesianLinear, BayesianLogistic, BayesianPoisson
-from dgp_core.outcome import EVEN_LEVELS, Outcome
+from dgp_core.outcome import EVEN_LEVELS, Outcome, line_record
 from dgp_core.tables.table import read_table
 from dgp_core.training.optimise import create_state
 from dgp_core.training.train import Progress, TrainSpec
@@ -152,6 +152,25 @@ def test_classes_have_names_and_probabilities():
     assert {"log_likelihood", "accuracy", "auc"} <= told.scores(data.X, data.Y).keys()
 
 
+def test_what_lies_outside_the_training_rows_is_named():
+    """Numbers, dates, levels and holes beyond what the training rows have."""
+    lines = [f"{i * 0.1:.1f},2024-01-{i % 28 + 1:02d},{'ab'[i % 2]},{i % 5},{'' if i == 3 else i}"
+             for i in range(60)]  # fmt: skip
+    table = read_table(("x,when,k,y,hole\n" + "\n".join(lines)).encode())
+    prepared = table.to_dataset("y", "regression", "fill")
+    train = prepared.dataset.take(np.flatnonzero(prepared.dataset.X[:, 2] == 0)[2:])  # no k = b
+    told = Outcome(line_record(train, prepared.recipe))
+    new = read_table(b"x,when,k,hole\n3,2024-01-05,a,30\n99,2024-03-01,b,\n-1,2023-12-31,a,20\n")
+    said = told.outside(prepared.recipe.inputs(new))
+    first, second, third = said["outside"]
+    assert first == "" and said["distance"][0] <= 1
+    assert second == (
+        "“x” above 5.8; “when” after 2024-01-27; “k” is “b”, as in no training row; "
+        "“hole” is missing, as in no training row; far from the training rows"
+    )
+    assert third.startswith("“x” below 0.4; “when” before 2024-01-01")
+
+
 def test_a_model_without_a_recipe_or_with_anothers_is_refused():
     _, _, record = outcome("y", "regression")
     with pytest.raises(ArchiveError, match="without the recipe"):
@@ -165,7 +184,7 @@ def line(target, task, transform="none"):
     table = read_table(FILE.encode())
     table = table.decide("k" if target == "y" else "y", "dropped")
     prepared = table.to_dataset(target, task, transform=transform)
-    return Outcome.of_line(prepared.recipe, prepared.dataset), prepared.dataset
+    return Outcome(line_record(prepared.dataset, prepared.recipe)), prepared.dataset
 
 
 @pytest.mark.parametrize("transform", ["none", "log"])

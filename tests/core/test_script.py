@@ -2,6 +2,7 @@
 
 import ast
 import runpy
+import sys
 
 import jax
 import numpy as np
@@ -34,7 +35,10 @@ def trained(dataset, model, train):
 
 
 def execute(text, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    """From a folder that is neither the script's nor the project's."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    monkeypatch.chdir(elsewhere)
     (tmp_path / "script.py").write_text(text, encoding="utf-8")
     return runpy.run_path(str(tmp_path / "script.py"))
 
@@ -46,8 +50,16 @@ def assert_same(one, other):
 
 
 def test_a_toys_script_gives_the_runs_own_parameters(tmp_path, monkeypatch, capsys):
-    text = script(Named("step", {"n": 40, "seed": 5}), MODEL, TRAIN)
+    """With no other package than dgp_core."""
+    data = catalogue.load("step", n=40, seed=5)
+    text = script(Named("step", {"n": 40, "seed": 5}, data), MODEL, TRAIN)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "datasets"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "datasets", None)  # its import fails
     done = execute(text, tmp_path, monkeypatch)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(done["dataset"].X, data.X)
+    assert done["dataset"].input_names == data.input_names
     train, held = split(catalogue.load("step", n=40, seed=5), 0.9, seed=3)
     run = trained(train, MODEL, TRAIN)
     assert_same(done["state"].model, run.latest.deep)
@@ -58,12 +70,14 @@ def test_a_toys_script_gives_the_runs_own_parameters(tmp_path, monkeypatch, caps
     assert "held out" in capsys.readouterr().out
 
 
-def test_a_run_that_was_stopped_early_is_trained_as_far(tmp_path, monkeypatch):
+def test_a_run_that_was_stopped_early_is_trained_as_far(tmp_path, monkeypatch, capsys):
     done = execute(
         script(Named("step", {"n": 36}), MODEL, TRAIN, fraction=None, steps=11),
         tmp_path,
         monkeypatch,
     )
+    said = capsys.readouterr().out
+    assert "On the training rows" in said and "held out" not in said and "held_out" not in done
     run = Run(catalogue.load("step", n=36), MODEL, TRAIN)
     run.status = "ready"
     run.advance()
@@ -72,6 +86,16 @@ def test_a_run_that_was_stopped_early_is_trained_as_far(tmp_path, monkeypatch):
         run.advance()
     assert run.latest.step == 11
     assert_same(done["state"].model, run.latest.deep)
+
+
+def test_a_shipped_files_script_holds_the_file(tmp_path, monkeypatch):
+    rows = "x;y\n" + "\n".join(f"{i},5;{i % 7}" for i in range(40))
+    source = Upload("datasets/files/a.csv", ("y",), "regression", content=rows.encode("cp1251"),
+                    reading={"encoding": "cp1251", "decimal": ","})  # fmt: skip
+    text = script(source, MODEL.single_layer(), TRAIN, steps=1)
+    done = execute(text, tmp_path, monkeypatch)
+    assert done["table"].reading.encoding == "cp1251" and done["dataset"].X[3, 0] == 3.5
+    assert done["recipe"]["reading"] == {"encoding": "cp1251", "decimal": ","}
 
 
 HOSTILE = 'a"\'\\\n"""); import os; os.abort() #'
@@ -100,7 +124,7 @@ def test_an_uploads_script_reads_the_file_with_its_decisions(tmp_path, monkeypat
     run = trained(train, model, TRAIN)
     assert_same(done["state"].model, run.latest.deep)
     # What it saves opens, knows its columns, and predicts the same.
-    record = archive.load(tmp_path / "model.npz")
+    record = archive.load(tmp_path / "elsewhere" / "model.npz")
     assert record.recipe["targets"][0]["column"] == "y"
     # And which rows it has not seen, so that training never goes on with them.
     known = record.source
@@ -108,7 +132,7 @@ def test_an_uploads_script_reads_the_file_with_its_decisions(tmp_path, monkeypat
     assert known.digest == archive.digest(made.dataset.X, made.dataset.Y)
     again, _ = split(made.dataset, 1 - known.held_out, known.split_seed)
     np.testing.assert_array_equal(again.X, train.X)
-    saved = DeepGPRegressor.load(tmp_path / "model.npz")
+    saved = DeepGPRegressor.load(tmp_path / "elsewhere" / "model.npz")
     X = made.dataset.X[:8]
     with pytest.warns(UserWarning, match="feature names"):
         mean = saved.predict(X)

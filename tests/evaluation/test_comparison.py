@@ -12,6 +12,7 @@ from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 from dgp_core.evaluation import comparison, forecast, scores
 from dgp_core.evaluation.comparison import (
     ScoreCard,
+    binomial_test,
     compare,
     few_folds,
     fold_error,
@@ -357,13 +358,22 @@ def test_three_folds_need_more_than_two_standard_errors(rng):
     assert few_folds(1000) == pytest.approx(1.0, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("k", "n", "share"), [(5, 12, 0.9), (36, 40, 0.9), (3, 3, 0.5), (0, 7, 0.2)]
+)
+def test_the_binomial_test_is_scipys(k, n, share):
+    assert binomial_test(k, n, share) == pytest.approx(stats.binomtest(k, n, share).pvalue)
+
+
 def test_the_verdict_gives_the_users_unit(rng):
     made = scored_cards(rng, 5, 36, deep=2.75, single=2.9, linear=4.0)
     found = verdict(made)
     assert found.sentence.startswith(
         "The deep model is better: RMSE 2.75 against 2.9 (0.150 ± 0.00"
     )
-    assert "nats per held-out row, over 5 folds)" in found.sentence and found.scope == ""
+    assert (
+        "nats per held-out row, over 5 folds)" in found.sentence and "One split" not in found.scope
+    )
     found = verdict(scored_cards(rng, 5, 36, deep=2.9, single=2.75, linear=4.0))
     assert found.sentence.startswith("The single layer is better: RMSE 2.75 against 2.9 (")
     found = verdict(scored_cards(rng, 5, 36, deep=5.0, single=4.5, linear=4.0))

@@ -93,6 +93,24 @@ def test_a_run_starts_at_step_zero_with_both_models():
     assert np.isnan(snapshot.deep_bound.fit)
 
 
+def test_the_start_of_a_new_shape_compiles_nothing():
+    """Many come at once, each with a model of its own: start values must not wait for XLA."""
+    Run(step_data(), MODEL, TRAIN)._make_start()
+    compiled: list[str] = []
+
+    def note(event: str, seconds: float, **_) -> None:
+        compiled.extend([event] * event.endswith("backend_compile_duration"))
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        Run(step_data(n=33), ModelSpec(layers=3, inducing=7), TRAIN)._make_start()
+        assert compiled == []
+        jax.jit(lambda x: x + 33)(np.ones(33))
+        assert compiled
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+
+
 def test_reset_replays_bit_for_bit_whatever_the_chunks(ready_run):
     ready_run.reset()
     ready_run.advance()
@@ -643,29 +661,31 @@ def test_data_too_large_for_a_live_run_are_met_with_the_way_on(workshop, monkeyp
         workshop.start(step_data(), MODEL, TRAIN)
 
 
-def longest_gap(workshop: Workshop, run_id: str, going_on) -> float:
-    """The longest time between two of a run's snapshots while something goes on.
+def moments_while(workshop: Workshop, run_id: str, going_on) -> list[float]:
+    """When a run published moments while something went on, from its begin to its end.
 
     In seconds of this process's own work, on all cores: other processes do not count.
     """
-    run = workshop.watch(run_id)
-    gap, last, since = 0.0, run.latest.step, time.process_time()
+    last, times = workshop.watch(run_id).latest.step, [time.process_time()]
     while going_on():
-        if workshop.watch(run_id).latest.step != last:
-            gap, last = max(gap, time.process_time() - since), run.latest.step
-            since = time.process_time()
+        step = workshop.watch(run_id).latest.step
+        if step != last:
+            last = step
+            times.append(time.process_time())
         time.sleep(0.002)
-    return max(gap, time.process_time() - since)
+    return [*times, time.process_time()]
 
 
-def test_a_compilation_elsewhere_delays_a_picture_by_less_than_300_ms(workshop):
+def test_training_goes_on_while_another_model_is_compiled(workshop):
     run_id, _ = workshop.start(step_data(), MODEL, TRAIN)
     until(lambda: workshop.watch(run_id).latest is not None)
     with without_cache():
         other, _ = workshop.start(step_data(), replace(OWN, inducing=9), TRAIN)
         new = workshop.watch(other)
         assert new.status == "compiling"
-        assert longest_gap(workshop, run_id, lambda: new.status == "compiling") < 0.3
+        times = moments_while(workshop, run_id, lambda: new.status == "compiling")
+    assert len(times) > 10
+    assert np.diff(times).max() < (times[-1] - times[0]) / 3  # never held up by the whole of it
 
 
 def process_bytes() -> int:

@@ -1,5 +1,6 @@
 """What tests ask of a page that AppTest has opened."""
 
+import html
 import json
 from pathlib import Path
 
@@ -14,11 +15,25 @@ PATIENCE = 240
 """Seconds that a model may take to compile on a loaded machine."""
 
 
+def told(page: AppTest) -> list[str]:
+    """What the page's boxes say, as a person reads it."""
+    boxes = (*page.info, *page.error)
+    return [html.unescape(box.value).replace("\u2060", "") for box in boxes]
+
+
 def open_lesson(name: str) -> AppTest:
     """A lesson, or the glossary, as it is at first."""
     page = AppTest.from_file(str(LEARN / f"{name}.py"), default_timeout=PATIENCE).run()
     assert not page.exception and not page.error
     return page
+
+
+def names_of(name: str) -> dict:
+    """What a lesson's script defines, without showing it."""
+    path = LEARN / f"{name}.py"
+    own: dict = {"__name__": "lesson", "__file__": str(path)}
+    exec(path.read_text(encoding="utf-8"), own)
+    return own
 
 
 def run_of(page: AppTest) -> Run:

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from datasets import catalogue
 from datasets.catalogue import load
-from datasets.printed import PRINTED
+from datasets.printed import printed
 from dgp_core.evaluation import comparison as compared
 from dgp_core.live.trial import fold_parts
 from dgp_core.tables.table import read_table
@@ -206,12 +206,14 @@ def test_sets_of_the_paper_that_were_fetched_are_offered(monkeypatch, tmp_path):
 def test_a_set_of_the_paper_has_the_paper_s_numbers_beside_ours():
     held = {"compare_data": "boston", "compare_folds": 10}
     page = trained(opened(controls=held), ["linear"])
-    log_likelihood, error = PRINTED["boston", "linear"]
-    said = words(page)
-    assert f"| {log_likelihood:g} | {error:g} |".replace("-", "−") in said
+    said, error = words(page), printed("boston", "rmse")["linear"].value
+    assert "| −2.89 (0.03) |" in said and "| 4.24 (0.16) |" in said
+    assert "| Bayesian network (printed) | – | −2.57 (0.09) | – | 3.01 (0.18) |" in said
     assert "Salimbeni and Deisenroth" in said and "100 inducing points" in said
     ours = compared.table(page.session_state["comparison"].cards())["linear"]["rmse"].value
     assert abs(ours - error) < 1.0  # other splits, the same least squares
+    sound(page.segmented_control(key="your_compare_show").set_value("ours").run())
+    assert "printed" not in words(page) and "Straight line" in words(page)
 
 
 def test_what_was_brought_to_your_data_is_offered():

@@ -23,6 +23,7 @@ from pages.figures.table import (
     outcome_figure,
     relevance_figure,
     response_figure,
+    share_words,
     table_legend,
 )
 
@@ -128,12 +129,21 @@ def test_agreement_has_intervals_around_each_prediction_on_one_frame():
     assert rows["marker"]["symbol"] != other["marker"]["symbol"]
 
 
+@pytest.mark.parametrize(
+    ("right", "rows", "words"),
+    [(400, 400, "100 %"), (398, 400, "99.5 %"), (9999, 10_000, "99.9 %"), (0, 9, "0 %")],
+)
+def test_a_share_is_whole_only_of_all(right, rows, words):
+    assert share_words(right, rows) == words
+    assert share_words(1, 100_000) == "0.1 %"
+
+
 def test_classes_are_counted_in_cells():
     view = tiny(("no", "yes"))
     figure = agreement_figure(view, view.deep, True, LIGHT)
     (cells,) = checked(figure).values()
     assert cells["text"] == [["", "1"], ["2", "3"]]
-    assert cells["name"] == "50% of 6 training rows right"
+    assert cells["name"] == "3 of 6 training rows right (50 %)"
     assert (title(figure, "xaxis"), title(figure, "yaxis")) == ("likeliest class", "true class")
     np.testing.assert_allclose(values(cells["z"]), [[0, 1], [0.4, 0.6]], atol=1e-6)
 

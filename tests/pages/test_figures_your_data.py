@@ -10,7 +10,6 @@ import orjson
 import plotly.graph_objects as go
 import pytest
 
-from datasets.printed import PRINTED
 from dgp_core.evaluation import comparison, diagnostics, explain, forecast
 from dgp_core.evaluation.explain import Group, Importance, Map, Relevance, Response
 from dgp_core.gp.data import Dataset
@@ -289,9 +288,3 @@ def test_groups_that_controls_move_give_the_model_s_own_rows():
     X = np.zeros((1, 4))
     X = Group("c", (1, 2, 3), ("u", "v", "w")).at(Group("x", (0,)).at(X, 2.5), 1.0)
     assert X.tolist() == [[2.5, 0.0, 1.0, 0.0]]
-
-
-def test_the_paper_s_numbers_are_of_sets_and_models_that_can_be_compared():
-    models = {"linear", "exact", "sgp", "sgp5", "dgp2", "dgp3", "dgp4", "dgp5"}
-    assert {model for _, model in PRINTED} <= models
-    assert all(len(pair) == 2 and any(v is not None for v in pair) for pair in PRINTED.values())

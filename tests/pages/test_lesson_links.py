@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.lessons import following
+from pages.ui.stage import classroom
 from pages.ui.stage.server import server
-from tests.pages.opened import bars, elements, hosts, made
+from tests.pages.opened import bars, elements, hosts, made, told
 
 APP = str(Path(__file__).parents[2] / "app.py")
 PATIENCE = 240
@@ -38,7 +38,7 @@ def run_of(page: AppTest, number: int = 8, name: str = NAME):
 
 def link_of(page: AppTest, which: int = 0) -> dict[str, str]:
     """What the page's link says: 0 is this very moment, 1 is to follow."""
-    return dict(parse_qsl(urlsplit(page.code[which].value).query))
+    return dict(parse_qsl(urlsplit(page.code[1 - which].value).query))
 
 
 def paused(page: AppTest) -> int:
@@ -73,7 +73,7 @@ def test_the_lesson_gives_these_links(teacher):
     assert (said[f"{NAME}.inducing"], said[f"{NAME}.seed"]) == ("5", "7")
     assert said[f"{NAME}.at"] == f"{step}"
     assert re.fullmatch(r"[0-9a-f]{20}", link_of(teacher, 1)["follow"])
-    assert teacher.session_state.browser not in teacher.code[1].value
+    assert teacher.session_state.browser not in teacher.code[0].value
 
 
 def test_a_link_with_a_step_is_taken_by_a_session_that_has_such_a_run(teacher):
@@ -96,7 +96,8 @@ def test_students_follow_the_teacher_s_page_through_restarts(teacher):
     assert teacher.session_state.lesson_runs[8, NAME] != before
     student.run()
     assert student.session_state.lesson_runs[8, NAME] == runs[8, NAME]
-    assert run_of(student).model.layers == 3 and not student.info[0].value.startswith("Your")
+    assert run_of(student).model.layers == 3
+    assert not any("shows no run now" in info.value for info in student.info)
 
 
 def test_a_student_starts_runs_of_their_own_with_the_same_settings(teacher):
@@ -122,19 +123,122 @@ def test_a_reload_finds_its_run_and_its_settings_again(teacher):
     assert run_of(again) is run and run.model.inducing == 5
 
 
-def test_a_desk_without_runs_gives_students_their_own():
+def test_a_class_without_a_teacher_gives_students_their_own():
     student = open_lesson(follow="0" * 20, **{f"{NAME}.inducing": "5"})
-    assert any("shows no run now" in info.value for info in student.info)
+    assert any("Nobody teaches" in info.value for info in student.info)
     assert run_of(student).model.inducing == 5
 
 
-def test_desks_are_bounded_and_the_oldest_is_forgotten(monkeypatch):
-    monkeypatch.setattr(following, "MOST_DESKS", 2)
-    known = following.Desks()
+def test_classes_are_bounded_and_the_oldest_is_forgotten(monkeypatch):
+    monkeypatch.setattr(classroom, "MOST_CLASSES", 2)
+    known = classroom.Classrooms()
     for token in ("a", "b", "a", "c"):
-        known.put(token, {"run": token})
-    assert known.runs("a") == {"run": "a"} and known.runs("b") == {}
-    assert following.desk_token("secret", 1) != following.desk_token("secret", 2)
+        known.show(token, "path", 1, {}, {"run": token})
+    assert known.runs("a", 1) == {"run": "a"} and known.runs("b", 1) == {}
+    assert classroom.class_token("secret") != classroom.class_token("another")
+
+
+def test_a_student_s_page_shows_what_the_teacher_s_does_and_cannot_be_moved():
+    teacher = open_lesson("why_deep")
+    student = open_lesson("why_deep", **link_of(teacher, 1))
+    teacher.slider(key="compose_follow").set_value(0.5).run()
+    teacher.button(key="redraw_first").click().run()
+    student.run()
+    assert student.slider(key="compose_follow").value == 0.5
+    assert made(student) == made(teacher)
+    assert student.slider(key="compose_follow").disabled
+    assert student.button(key="redraw_first").disabled
+    teacher.radio[0].set_value(teacher.radio[0].options[1]).run()
+    student.run()
+    assert student.radio[0].value == teacher.radio[0].value
+    student.button(key="own_3").click().run()
+    assert "follow" not in student.query_params
+    assert student.slider(key="compose_follow").value == 0.5  # it stays, and is their own now
+    assert not student.slider(key="compose_follow").disabled
+    student.slider(key="compose_follow").set_value(-0.5).run()
+    teacher.run()
+    assert teacher.slider(key="compose_follow").value == 0.5
+
+
+def test_students_go_along_to_the_next_lesson():
+    teacher = open_lesson("the_bound")
+    student = open_lesson("the_bound", **link_of(teacher, 1))
+    teacher.switch_page("pages/learn/why_deep.py").run()
+    student.run()
+    assert student.title[0].value.startswith("3") and "follow" in student.query_params
+
+
+def with_followers(page: AppTest) -> AppTest:
+    """The page as it is when somebody follows it."""
+    page.session_state.teaching = True
+    return page.run()
+
+
+def of_class(page: AppTest) -> dict[str, dict]:
+    """What a page's browser is told of its class."""
+    viewer = server().viewers.get(page.session_state.viewer)
+    assert viewer is not None
+    return server().class_page(viewer)
+
+
+def test_a_show_of_hands_is_counted_once_a_browser_and_without_names():
+    teacher = with_followers(open_lesson("why_deep"))
+    question = teacher.radio[0]
+    key = str(question.key)
+    students = [open_lesson("why_deep", **link_of(teacher, 1)) for _ in range(3)]
+    teacher.button(key=f"ask_{key}").click().run()
+    for student, answer in zip(students, (0, 1, 1), strict=True):
+        assert of_class(student.run())[f"tally_{key}"]["counts"] is None  # before the own answer
+        assert not student.success and not student.warning
+        student.radio(key=key).set_value(question.options[answer]).run()
+        assert not student.success and not student.warning
+    students[0].radio(key=key).set_value(question.options[1]).run()  # another, not one more
+    for page in (teacher, students[0]):
+        assert of_class(page)[f"tally_{key}"] == {"hands": 3, "counts": [0, 3]}
+    assert not any(s.session_state.browser in str(of_class(teacher)) for s in students)
+    teacher.button(key=f"answer_{key}").click().run()
+    for student in students:
+        assert student.run().success and student.radio(key=key).disabled
+    server().classrooms.vote(told_class(teacher), key, "another browser", 0)
+    assert of_class(teacher)[f"tally_{key}"]["hands"] == 3  # it is over
+
+
+def told_class(page: AppTest) -> str:
+    return classroom.class_token(page.session_state.browser)
+
+
+def test_what_should_happen_waits_for_a_guess_or_for_the_teacher():
+    page = open_lesson("why_deep")
+    said = [info.value for info in page.info]
+    assert said and not any("What should happen" in text for text in said)
+    guess = page.text_input[0]
+    submit = next(b for b in page.button if b.label == "Show what should happen")
+    submit.click().run()
+    assert any("guess first" in caption.value for caption in page.caption)
+    page.text_input(key=guess.key).set_value("It [bends](https://example.com).")
+    next(b for b in page.button if b.label == "Show what should happen").click().run()
+    assert "What should happen" in page.info[0].value
+    assert page.text[0].value == "Your guess: It [bends](https://example.com)."
+
+
+@pytest.mark.parametrize(
+    ("query", "opened", "offered"),
+    [({"reveal": "open"}, True, False), ({"reveal": "withheld"}, False, False), ({}, False, True)],
+)
+def test_a_link_opens_or_withholds_what_should_happen(query, opened, offered):
+    page = open_lesson("why_deep", **query)
+    assert all(("What should happen" in info.value) is opened for info in page.info)
+    assert any("Show what" in button.label for button in page.button) is offered
+    assert bool(open_lesson("why_deep", solutions="1").success)
+
+
+def test_the_teacher_s_reveal_opens_it_for_those_who_follow():
+    teacher = with_followers(open_lesson("why_deep"))
+    student = open_lesson("why_deep", **link_of(teacher, 1))
+    assert not any("Show what" in button.label for button in student.button)
+    next(b for b in teacher.button if b.label.startswith("Reveal what")).click().run()
+    assert "What should happen" in student.run().info[0].value
+    assert "solutions" not in link_of(teacher, 1)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +252,7 @@ def test_desks_are_bounded_and_the_oldest_is_forgotten(monkeypatch):
 )
 def test_what_is_not_offered_is_said(query, said):
     page = open_lesson(**query)
-    assert any(said in info.value for info in page.info)
+    assert any(said in words for words in told(page))
     assert run_of(page).dataset.name == "nearly_linear"
 
 
@@ -214,13 +318,13 @@ def test_nonsense_by_hand_is_said_and_left_out(bad):
     page = open_lesson("inducing_points", sparse_m=bad, sparse_placement=bad)
     assert page.slider(key="sparse_m").value in (1, 5, 30)
     for key in ("sparse_m", "sparse_placement"):
-        assert any(key in info.value for info in page.info)
+        assert any(key in words for words in told(page))
 
 
 def test_too_many_points_are_left_out():
     page = open_lesson("what_is_a_gp", gp_points="~".join(["0_0"] * 41))
     assert page.session_state.gp_points == ()
-    assert any("gp_points" in info.value for info in page.info)
+    assert any("gp_points" in words for words in told(page))
 
 
 def test_a_lock_holds_everything_but_the_play_of_runs():

@@ -12,6 +12,8 @@ from streamlit.testing.v1 import AppTest
 from datasets import catalogue
 from datasets.starts import film
 from dgp_core.gp.kernels import RBF
+from dgp_core.gp.layers import kl_from_prior
+from dgp_core.gp.model import create_model
 from dgp_core.gp.references import ExactGP
 from dgp_core.live.run import Run
 from dgp_core.live.views.by_hand import (
@@ -31,7 +33,7 @@ from pages.figures import lesson_live
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
 from pages.ui.lessons.lesson import Question, Try, sheet
-from tests.pages.opened import LEARN, PATIENCE, elements, made, open_lesson
+from tests.pages.opened import LEARN, PATIENCE, elements, made, names_of, open_lesson
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -53,7 +55,15 @@ LESSONS = ("what_is_a_gp", "inducing_points", "why_deep", "why_not_zero_mean", "
         ),
         (
             "why_not_zero_mean",
-            {"prior_zero", "prior_linear", "prior_information", "prior_slopes"},
+            {
+                "prior_zero",
+                "prior_linear",
+                "prior_concatenate",
+                "prior_information",
+                "prior_slopes",
+                "prior_weights",
+                "prior_kept",
+            },
             {"zero/deep", "zero/bound"},
         ),
         ("the_bound", {"belief_picture", "sum_picture"}, {"parts/deep", "parts/parts"}),
@@ -68,7 +78,7 @@ def test_a_lesson_opens_with_its_pictures_equations_and_tries(name, pictures, li
         shown = elements(page)
         assert live <= shown.keys() and all("figure" in shown[host] for host in live)
     assert len(page.latex) >= 2 and len(page.info) >= 3 and len(page.radio) == 3
-    assert all("What should happen" in part.value for part in page.info)
+    assert all("Try this" in part.value for part in page.info)
     text = " ".join(part.value for part in page.markdown)
     assert "](glossary#" in text
 
@@ -122,13 +132,13 @@ def test_a_click_puts_a_point_and_another_takes_it_away():
         import streamlit as st
 
         memory = st.session_state
-        own: dict = {}
+        own: dict = {"__name__": "lesson"}
         exec(memory.source, own)
         for click in memory.clicks:
             own["clicked"](click)
 
     page = AppTest.from_function(script, default_timeout=PATIENCE)
-    page.session_state.source = without_its_end("what_is_a_gp")
+    page.session_state.source = (LEARN / "what_is_a_gp.py").read_text(encoding="utf-8")
     near = {"near_x": 0.1, "near_y": 0.1}
     page.session_state.clicks = [
         {"x": 0.0, "y": 1.0, **near},
@@ -154,22 +164,6 @@ def test_a_layer_is_redrawn_and_an_input_followed():
     moved = {name: figure["data"][1] for name, figure in made(page).items()}
     assert (moved["compose_second_map"]["x"], moved["compose_second_map"]["y"]) == ([h], [f])
     assert (moved["compose_both_map"]["x"], moved["compose_both_map"]["y"]) == ([1.0], [f])
-
-
-def without_its_end(name: str) -> str:
-    """A lesson's script, up to where it is shown."""
-    text, end, _ = (
-        (LEARN / f"{name}.py").read_text(encoding="utf-8").rpartition("lesson.show(LESSON")
-    )
-    assert end
-    return text
-
-
-def names_of(name: str) -> dict:
-    """What a lesson's script defines."""
-    own: dict = {}
-    exec(without_its_end(name), own)
-    return own
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -394,9 +388,34 @@ def test_ten_layers_of_zero_mean_forget_and_of_linear_mean_do_not():
     assert varies["zero"][0] == pytest.approx(0.57, abs=0.005) and varies["zero"][9] < 0.05
     assert min(varies["linear"]) > 0.3
     assert np.allclose(zero.distinct[[0, 4, 9]], [96, 13, 4], atol=0.6)
-    assert linear.distinct[9] > 40
+    assert 40 < linear.distinct[9] < 0.5 * linear.distinct[0]
+    beside = prior_view(10, "concatenate")
+    assert beside.distinct[9] > beside.distinct[0]
+    flat = {v.mean_function: np.mean(np.abs(v.slopes[9]) < 0.1) for v in (zero, linear, beside)}
+    assert flat["zero"] > 0.9 and 0.4 < flat["linear"] < 0.65 and flat["concatenate"] < 0.1
+    assert np.abs(linear.slopes[9]).max() > 100 > np.abs(zero.slopes[9]).max()
+    said = names_of("why_not_zero_mean")["steepness"](linear, 10)
+    assert "Flatter than 0.1 on **58%**" in said and "Mean log slope **−2.51**" in said
     assert zero.log_slope_mean[0] == pytest.approx(-0.635, abs=0.001)
     assert np.allclose(np.diff(zero.log_slope_mean), -0.635, atol=0.01)
+
+
+def test_the_first_layer_of_lesson_5_pays_for_starting_certain():
+    M, variance = 25, 1e-5
+    each = 0.5 * (variance - 1 - np.log(variance))  # KL[N(0, s) | N(0, 1)]
+    start = create_model(Choices(data="nearly_linear").model, np.linspace(-1, 1, 80)[:, None])
+    assert float(kl_from_prior(start.layers[0]).sum()) == pytest.approx(M * each, rel=1e-6)
+    assert round(M * each) == 131 and round(each, 2) == 5.26
+
+
+def test_the_pca_map_of_lesson_4_keeps_what_it_says():
+    own = names_of("why_not_zero_mean")
+    kept = [share for _, share in own["mean_maps"]()]
+    X = own["concrete"]()[0]
+    values = np.sort(np.linalg.eigvalsh(X.T @ X))[::-1]
+    assert np.allclose(kept, np.cumsum(values) / values.sum())
+    assert [round(100 * kept[i - 1]) for i in (1, 2, 5)] == [29, 46, 88]
+    assert np.abs(own["mean_maps"]()[6][0]).max(1).min() > 0.1
 
 
 def test_the_best_belief_about_one_unknown():

@@ -6,19 +6,23 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+import jax
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 import streamlit as st
 
-from datasets.printed import PRINTED
+from datasets.printed import printed
+from dgp_core.evaluation.scores import accuracy
+from dgp_core.gp.predict import class_probabilities, predict_latent
 from dgp_core.live.poor_starts import random_inducing, unscaled
 from dgp_core.live.run import Run
 from dgp_core.live.views.evaluate import evaluated
 from dgp_core.live.views.layers import layer_history
 from dgp_core.live.views.mixture import latent, mixture_at
 from dgp_core.live.views.playground import View2D, ViewMany, view
-from dgp_core.live.views.randomness import RowAlone, noise_view, row_alone
+from dgp_core.live.views.randomness import NoiseView, RowAlone, Spread, noise_view, row_alone
+from dgp_core.live.views.table import right_on
 from pages.figures import by_hand, depth_table
 from pages.figures.lesson_live import (
     classes_figure,
@@ -28,13 +32,15 @@ from pages.figures.lesson_live import (
     nearest_centre,
     straight_cut,
     summary_error,
+    unseen,
+    unseen_words,
 )
 from pages.figures.palette import DARK, LIGHT
 from pages.ui.choices import Choices
 from pages.ui.glossary_links import WORDS, Linker
 from pages.ui.lessons.lesson import Equation, sheet
 from pages.ui.stage.server import server
-from tests.pages.opened import LEARN, elements, made, open_lesson, press
+from tests.pages.opened import LEARN, elements, made, names_of, open_lesson, press
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -63,17 +69,6 @@ SKETCHED = re.findall(
 """Symbols that the browser draws by itself."""
 
 
-def names_of(name: str) -> dict:
-    """What a lesson's script defines, up to where it is shown."""
-    text, end, _ = (
-        (LEARN / f"{name}.py").read_text(encoding="utf-8").rpartition("lesson.show(LESSON")
-    )
-    assert end
-    own: dict = {"__file__": str(LEARN / f"{name}.py")}
-    exec(text, own)
-    return own
-
-
 # The pages.
 
 
@@ -85,7 +80,7 @@ def test_a_lesson_opens_with_a_picture_equations_and_tries(name):
     first = elements(page)[FIRST[name]]
     assert len(first["figure"]["data"]) >= 1 and len(first["alt"]) > 20
     assert len(page.latex) >= 1 and len(page.radio) == 3 and page.info
-    assert all("What should happen" in part.value for part in page.info)
+    assert all("Try this" in part.value for part in page.info)
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -144,7 +139,8 @@ def test_the_sheets_have_every_ailment_the_check_list_and_the_table():
         assert f"<h3>{ailment.title}</h3>" in text
     assert text.count("<li>") > 7 and "<ol><li>Scale inputs" in text
     table = sheet(names_of("does_depth_help")["LESSON"])
-    assert "<td>kin8nm</td><td>Two layers</td><td>2</td><td>1.33 (0.01)</td>" in table
+    assert "<td>Two layers, 2 splits</td><td>1.33 (0.01)</td><td>1.34 (0.01)</td>" in table
+    assert "<h4>wine_red</h4>" in table and "<td>266.40</td>" in table
 
 
 def test_every_link_to_the_glossary_finds_its_term():
@@ -258,6 +254,19 @@ def test_measurements_go_with_their_run():
     assert any("Nobody has asked yet" in part.value for part in page.markdown)
 
 
+def test_the_mean_of_estimates_has_its_standard_error(rng):
+    values = -3.0 + 5.0 * rng.standard_normal(400)
+    spread = Spread(values, values, values)
+    seen = NoiseView(10, 100, (1,), (8,), -3.2, 0.12, {}, ())
+    said = names_of("doubly_stochastic")["unbiased"](seen, spread)
+    error = np.std(values, ddof=1) / 20
+    apart = abs(values.mean() + 3.2) / np.sqrt(error**2 + 0.12**2)
+    assert f"is {values.mean():,.1f} ± {error:,.1f}, the bound itself -3.2 ± 0.1" in said.replace(
+        "−", "-"
+    )
+    assert f"**{apart:.1f}** standard errors apart" in said
+
+
 @pytest.mark.parametrize(("name", "place"), [("gap/deep", 1.25), ("fork/deep", 0.0)])
 def test_only_a_click_in_the_gap_moves_its_place(name, place):
     own = names_of("prediction_is_a_mixture")
@@ -290,7 +299,7 @@ def test_figures_build(ink, rng):
     for figure in (
         by_hand.bent_figure(0.0, 0.8, 4.0, ink),
         by_hand.estimates_figure(rng.normal(3.0, 1.0, (4, 25)), 3.0, ink),
-        depth_table.depth_figure(rows, "a", {"linear": -0.5, "dgp2": None}, ink),
+        depth_table.depth_figure([row | {"set": "boston"} for row in rows], "boston", "both", ink),
     ):
         go.Figure(figure)
         assert figure["layout"]["font"]["color"] == ink.text
@@ -477,20 +486,41 @@ def test_the_table_says_what_the_lesson_says():
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("name", sorted(name for name, model in PRINTED if model == "linear"))
+@pytest.mark.parametrize("name", ["boston", "concrete", "energy", "kin8nm", "power", "wine_red"])
 def test_least_squares_agrees_with_every_digit_that_the_paper_prints(name):
     rows = measured()
-    for score, printed in zip(("loglik", "rmse"), PRINTED[name, "linear"], strict=True):
+    for score in ("loglik", "rmse"):
         mean, _, splits = depth_table.summary(rows, name, score)["linear"]
-        assert splits == 20
-        assert printed is None or round(mean, 2) == printed
+        assert splits == 20 and round(mean, 2) == printed(name, score)["linear"].value
 
 
-def test_the_table_shows_a_dash_where_nothing_is_at_hand():
+def test_lesson_8_shows_ours_beside_the_paper_s_and_marks_what_was_only_printed():
     page = open_lesson("does_depth_help")
-    table = next(part.value for part in page.markdown if part.value.startswith("| Data"))
-    assert "| kin8nm | Two layers | 2 | 1.33 (0.01) | 1.34 |" in table
-    assert "| boston | One layer | 2 |" in table and "| – |" in table
+
+    def table() -> str:
+        return next(part.value for part in page.markdown if part.value.startswith("| Model"))
+
+    assert "| Two layers, 2 splits | 1.33 (0.01) | 1.34 (0.01) | 0.06" in table()
+    assert "| Bayesian network (printed) | – | 0.90 (0.01) |" in table()
+    page.segmented_control(key="depth_show").set_value("paper").run()
+    assert "| Bayesian network | 0.90 (0.01) | 0.10 (0.00) |" in table()
+    drawn = {trace["name"] for trace in made(page)["depth_picture"]["data"]}
+    assert drawn == {"the paper", "its standard error"}
+    page.segmented_control(key="depth_show").set_value("ours").run()
+    assert "Bayesian" not in table() and "paper" not in table()
+    page.segmented_control(key="depth_set").set_value("taxi").run()
+    assert not page.exception and any("Not measured here" in p.value for p in page.markdown)
+    page.segmented_control(key="depth_show").set_value("both").run()
+    assert "| Five layers (printed) | – | −7.00 | – | 266.40 |" in table()
+
+
+def test_lesson_8_says_where_the_paper_s_gain_comes_from():
+    own = names_of("does_depth_help")
+    assert own["paper_gain"]("energy") == pytest.approx(0.56, abs=1e-9)
+    said = own["two_recipes"]("energy")
+    assert "gain +0.56 nats" in said and "−1.29 to −0.73" in said and "ours is better" in said
+    text = " ".join(part.value for part in open_lesson("does_depth_help").markdown)
+    assert said in text and "five fall to 6.41 (0.28)" in text and "without fear" not in text
 
 
 @pytest.mark.parametrize("gain", [None, 0.3, 0.004, -0.2])
@@ -576,6 +606,18 @@ def test_the_hidden_layer_brings_digits_of_one_kind_together(whole_compilation):
     assert 0.35 < shares[300][0] == shares[1000][0] < 0.45
     assert 0.65 < shares[300][1] < 0.77 and 0.77 < shares[1000][1] < 0.88
     assert 0.8 < right[1000][0] < 0.92 and right[1000][1] > 0.97
+    new, own = unseen("digits"), trained.run.dataset
+    assert not (new.X[:, None] == own.X[None]).all(2).any()  # none of them was trained on
+    deep, rival = right_on(trained.run, trained.moment, "unseen", new)
+    assert 0.65 < deep < 0.75 and 0.87 < rival < 0.95
+    for which, share in (("deep", deep), ("rival", rival)):  # by the core's own prediction
+        model = getattr(trained.moment, which)
+        latent = predict_latent(model, trained.run.scaler.inputs(new.X), jax.random.key(0))
+        exact = accuracy(class_probabilities(model, latent), new.Y)
+        assert share == pytest.approx(exact, abs=0.03)
+    assert f"**{deep:.0%}** right, one layer **{rival:.0%}**" in unseen_words(
+        trained.run, trained.moment
+    )
 
 
 def test_pixels_of_digits_spread_most_by_how_far_they_lean():

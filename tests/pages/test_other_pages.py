@@ -19,7 +19,7 @@ from pages.ui.choices import Choices
 from pages.ui.glossary_links import WORDS
 from pages.ui.stage.wire import encode
 from tests.core.runs import moved
-from tests.pages.opened import PATIENCE, elements, hosts, made, run_of
+from tests.pages.opened import PATIENCE, elements, hosts, made, run_of, told
 
 APP = str(Path(__file__).parents[2] / "app.py")
 pytestmark = pytest.mark.usefixtures("moved_by_chance")
@@ -105,7 +105,7 @@ def test_every_state_has_its_words():
         assert watcher.query_params["run"] == page.session_state.run_id  # a reload finds it
         assert watcher.query_params["data"] == "nearly_linear"
     gone = open_page("mixture", run="gone", inducing="5", data="nearly_linear")
-    assert clean(gone) and any("is over" in info.value for info in gone.info)
+    assert clean(gone) and any("is over" in words for words in told(gone))
 
 
 def test_a_layer_and_what_it_is_worth():
@@ -120,7 +120,7 @@ def test_a_layer_and_what_it_is_worth():
     page.query_params["layer"] = "7"
     page.run()
     assert "Layer 2 of 2" in elements(page)["main/layer_words"]["text"]
-    assert any("layer '7'" in info.value for info in page.info)
+    assert any("layer '7'" in words for words in told(page))
 
 
 def test_a_single_layer_has_none_to_remove():
@@ -234,10 +234,10 @@ def test_a_deeper_prior_and_another_draw_are_in_the_link():
     page.query_params = {"depth": "99", "swing": "0.3"}
     page.run()
     assert page.slider(key="own_depth").value == 10
-    said = " ".join(info.value for info in page.info)
+    said = " ".join(told(page))
     assert "depth '99'" in said and "output scale '0.3'" in said
     page.slider(key="own_depth").set_value(3).run()
-    assert not any("'99'" in info.value for info in page.info)
+    assert not any("'99'" in words for words in told(page))
 
 
 def test_each_randomness_is_redrawn_alone_and_everything_anew():
@@ -272,7 +272,7 @@ def test_what_the_workshop_will_not_do_it_says(uncompiled, monkeypatch):
     assert state["phase"] == "queued" and "trains 0 runs at once" in state["text"]
     monkeypatch.setattr(workshop, "MOST_QUEUED", 0)
     page = open_page("layers", inducing="5", data="chirp")
-    assert "waiting already" in page.error[0].value
+    assert "waiting already" in told(page)[0]
     monkeypatch.setattr(workshop, "MOST_CELLS", 10)
     page = open_page("layers", inducing="5", data="sawtooth")
-    assert "cells" in page.error[0].value and "10 at the most" in page.error[0].value
+    assert "cells" in told(page)[0] and "10 at the most" in told(page)[0]

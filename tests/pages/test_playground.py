@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
 
 import jax
 import numpy as np
@@ -23,7 +24,7 @@ from datasets.starts import film
 from dgp_core import archive
 from dgp_core.live.run import Run
 from pages.figures import boards
-from pages.figures.palette import DARK, DEEP, LIGHT, SINGLE
+from pages.figures.palette import DARK, LIGHT
 from pages.figures.playground import (
     bound_figure,
     bound_range,
@@ -46,10 +47,11 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
+from pages.ui.classroom.room import qr_svg
 from pages.ui.stage.library import SCRIPTS, STATIC, EarlyScripts, library, script
 from pages.ui.stage.server import server
 from tests.core.runs import by_chance, trained
-from tests.pages.opened import PATIENCE, bars, elements, hosts, press, run_of
+from tests.pages.opened import PATIENCE, bars, elements, hosts, press, run_of, told
 
 APP = str(Path(__file__).parents[2] / "app.py")
 pytestmark = pytest.mark.usefixtures("moved_by_chance")
@@ -93,8 +95,8 @@ def test_predictions_share_their_axes_and_differ_in_colour_and_stroke(view, ink)
     assert deep["layout"]["font"]["color"] == ink.text
     a, b = checked(deep), checked(rival)
     assert {"density of new points", "mean", "data", "inducing points"} <= a.keys() == b.keys()
-    assert (a["mean"]["line"]["color"], a["mean"]["line"]["dash"]) == (DEEP, "solid")
-    assert (b["mean"]["line"]["color"], b["mean"]["line"]["dash"]) == (SINGLE, "dash")
+    assert (a["mean"]["line"]["color"], a["mean"]["line"]["dash"]) == (ink.deep, "solid")
+    assert (b["mean"]["line"]["color"], b["mean"]["line"]["dash"]) == (ink.single, "dash")
     assert a["inducing points"]["marker"]["symbol"] == "triangle-up"
     assert np.allclose(values(a["mean"]["y"]), view.deep.mean, atol=1e-5)
 
@@ -332,7 +334,8 @@ def test_a_page_s_html_asks_for_the_scripts_at_once(accept, body, changed):
     async def app(scope, receive, send):
         assert accept != b"text/html,*/*" or b"accept-encoding" not in dict(scope["headers"])
         length = str(sum(map(len, body))).encode()
-        headers = [(b"content-length", length)]
+        kind = b"text/html" if body[0].startswith(b"<") else b"text/plain"
+        headers = [(b"content-length", length), (b"content-type", kind)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         for i, part in enumerate(body):
             more = i < len(body) - 1
@@ -341,7 +344,8 @@ def test_a_page_s_html_asks_for_the_scripts_at_once(accept, body, changed):
     async def send(message):
         sent.append(message)
 
-    scope = {"type": "http", "headers": [(b"accept", accept), (b"accept-encoding", b"gzip")]}
+    headers = [(b"accept", accept), (b"accept-encoding", b"gzip")]
+    scope = {"type": "http", "method": "GET", "headers": headers}
     asyncio.run(EarlyScripts(app)(scope, None, send))
     whole = b"".join(message.get("body", b"") for message in sent)
     assert int(dict(sent[0]["headers"])[b"content-length"]) == len(whole)
@@ -487,7 +491,7 @@ def test_another_depth_restarts_and_says_so(small):
     small.slider(key="choose_layers").set_value(1).run()
     assert run_of(small) is not before
     assert run_of(small).train.seed == before.train.seed
-    assert "depth" in small.info[0].value and "same seed" in small.info[0].value
+    assert "depth" in told(small)[0] and "same seed" in told(small)[0]
     trains(small)
     assert hosts(small) == pictures(small).keys() and len(hosts(small)) == 5
     assert not small.exception and not small.error
@@ -575,9 +579,16 @@ def test_a_row_is_chosen_by_its_number(uncompiled):
 
 def test_a_qr_code_is_there_once_the_box_is_open(uncompiled):
     page = open_page(data="nearly_linear", inducing="5", layers="1")
-    assert not any("QR code" in html.proto.body for html in page.get("html"))
+    tools = [c.proto for c in page.get("bidi_component") if c.proto.component_name == "link_tools"]
+    assert not tools
     page.session_state.share = True
-    assert any("QR code" in html.proto.body for html in page.run().get("html"))
+    (tools,) = (
+        json.loads(c.proto.json)
+        for c in page.run().get("bidi_component")
+        if c.proto.component_name == "link_tools"
+    )
+    assert tools["link"] == page.code[0].value and tools["code"].startswith("data:image/svg+xml")
+    assert parse_qs(urlsplit(tools["link"]).query) == {"run": [page.session_state.run_id]}
 
 
 def test_a_moment_s_link_pauses_once_and_not_again():
@@ -689,7 +700,7 @@ def test_every_control_says_its_choice_by_itself():
 
 def test_a_link_to_a_run_that_is_over_starts_another():
     page = open_page(run="gone", inducing="5", layers="77", data="nearly_linear")
-    said = " ".join(info.value for info in page.info)
+    said = " ".join(told(page))
     assert "is over" in said and "'77'" in said and not page.exception
     assert run_of(page).model.layers == 5
 
@@ -794,14 +805,45 @@ def test_links_are_spelt_safely_and_lose_their_run():
     assert share.without_run("https://lab.example/?a=x%26y&run=1").endswith("?a=x%26y")
 
 
-def test_a_long_link_has_a_code_too():
+def test_a_short_link_names_the_run_and_how_it_is_looked_at():
     points = write_points([(i / 7, -i / 3) for i in range(200)])
-    address = f"https://lab.example/?v=1&data=drawn&points={points}&run=abc"
-    assert share.for_a_camera(address) == "https://lab.example/?v=1&run=abc"
-    assert share.qr_code(address) == share.qr_code("https://lab.example/?v=1&run=abc")
+    address = f"https://lab.example/?v=1&data=drawn&points={points}&shade=density&run=abc"
+    assert share.short_link(address) == "https://lab.example/?run=abc"
+    assert share.short_link(address + "&star=0.5") == "https://lab.example/?run=abc&star=0.5"
+
+
+def test_a_link_gets_the_mark_that_it_needs():
+    embed = {"embed": "true"}
+    assert share.address_with("https://lab.example/a", embed) == "https://lab.example/a?embed=true"
+    assert share.address_with("https://lab.example/?v=1", embed).endswith("/?v=1&embed=true")
+    assert share.address_with("https://lab.example/a", {}) == "https://lab.example/a"
+
+
+@pytest.mark.parametrize(
+    ("host", "alone"),
+    [
+        ("localhost:8501", True),
+        ("127.0.0.1", True),
+        ("[::1]:8501", True),
+        ("192.168.0.7:8501", False),
+        ("lab.example", False),
+    ],
+)
+def test_a_link_that_nobody_else_can_open_is_known(host, alone):
+    assert share.only_here(f"http://{host}/?run=abc") is alone
+
+
+@pytest.mark.parametrize("data", ["step", "concrete"])
+def test_a_hidden_rival_leaves_neither_curves_nor_numbers(data):
+    page = open_page(data=data, inducing="5", hide="rival")
+    shown(page, lambda page: run_of(page).latest is not None, "begins")
+    said = json.dumps({n: part for n, part in elements(page).items() if n != "main/state"})
+    assert "single" not in said and "rival" not in said
+    assert "Deep **" in elements(page)["main/bound_words"]["text"]
+    assert "single" in json.dumps(elements(open_page(data=data, inducing="5")))
 
 
 def test_a_qr_code_is_a_picture_of_the_link():
-    picture = share.qr_code("https://lab.example/?v=1&data=step")
+    picture = qr_svg("https://lab.example/?v=1&data=step")
     assert picture.lstrip().startswith("<svg") and "https" not in picture.split(">")[1]
-    assert picture != share.qr_code("https://lab.example/?v=1&data=chirp")
+    assert picture != qr_svg("https://lab.example/?v=1&data=chirp")

@@ -17,6 +17,7 @@ from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.training.compile_cache import remember_compilations
 from dgp_core.training.train import TrainSpec
+from pages.ui.classroom.entrance import same_origin
 from pages.ui.stage.pace import Pace
 from pages.ui.stage.server import (
     FILM_SECONDS,
@@ -27,7 +28,6 @@ from pages.ui.stage.server import (
     Scene,
     Server,
 )
-from pages.ui.stage.sockets import same_origin
 from pages.ui.stage.status import Place, status, waits_for
 
 MODEL = ModelSpec(layers=2, inducing=8)

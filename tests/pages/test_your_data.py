@@ -81,6 +81,11 @@ def words(page: AppTest) -> str:
     return html.unescape(" ".join(b.value for b in blocks)).replace("\u2060", "")
 
 
+def columns_shown(page: AppTest):
+    """The table of the columns, below the first rows."""
+    return next(d.value for d in page.dataframe if "Type" in d.value)
+
+
 def fitted(task: str = "regression", folds: int = 0, **more) -> AppTest:
     page = with_file(table(task=task, **more))
     page.number_input(key="your_inducing").set_value(5)
@@ -131,7 +136,7 @@ def test_a_bad_file_gets_its_sentence_and_what_was_there_stays(content, sentence
 @pytest.mark.parametrize("comma", [False, True])
 def test_each_column_is_shown_with_its_type_and_can_be_changed(comma):
     page = with_file(table(comma=comma))
-    shown = page.dataframe[0].value
+    shown = columns_shown(page)
     assert shown["Column"].tolist() == ["id", HOSTILE, "colour", "y"]
     assert shown["Type"].tolist() == ["Left out", "Number", "Category", "Number"]
     assert shown["Missing"].tolist()[2] == 4
@@ -145,7 +150,7 @@ def test_each_column_is_shown_with_its_type_and_can_be_changed(comma):
     assert "neither yes nor no" in words(page)
     assert page.selectbox(key="your_kind colour").value == "category"
     page.selectbox(key="your_kind colour").set_value("dropped").run()
-    assert page.dataframe[0].value["Type"].tolist()[2] == "Left out"
+    assert columns_shown(page)["Type"].tolist()[2] == "Left out"
     page.selectbox(key="your_task").set_value("multiclass").run()
     assert page.session_state["your_data"].prepared.dataset.task == "multiclass"
     page.selectbox(key="your_task").set_value("binary").run()
@@ -202,7 +207,7 @@ def test_more_words_than_an_input_takes_can_be_the_target():
     letters = [chr(65 + i % 26) for i in range(78)]
     lines = "".join(f"{c},{ord(c) * 0.1 + i % 3:.2f},{i * 7 % 5}\n" for i, c in enumerate(letters))
     page = with_file(f"letter,a,b\n{lines}".encode())
-    assert page.dataframe[0].value["Type"].tolist()[0] == "Category"
+    assert columns_shown(page)["Type"].tolist()[0] == "Category"
     page.selectbox(key="your_target").set_value("letter").run()
     assert sound(page).selectbox(key="your_task").value == "multiclass"
     assert len(page.session_state["your_data"].prepared.dataset.classes) == 26
@@ -332,17 +337,19 @@ def test_a_second_file_is_predicted_or_says_what_it_lacks(regression):
 
     assert "lacks “colour”" in brought(f"{HOSTILE},other\n1,2\n2,3\n".encode())
     unseen = brought(f"{HOSTILE},colour\n1,red\n2,mauve\n".encode())
-    assert "“mauve”" in unseen and "never saw" in unseen
+    assert "1 of 2 rows of new.csv predicted." in unseen
+    assert "1 row is left blank" in unseen and "“mauve”, never seen in training" in unseen
     assert "This file is empty" in brought(b"")
     said = brought(f"colour,{HOSTILE},note\nred,1.5,a\nblue,,b\n".encode())
     assert "2 rows of new.csv predicted" in said
     state = page.session_state["your_data"]
     record = state.cache["outcome"][0]
-    content = state.cache["predictions"][1]
+    content, _ = state.cache["predictions"][1]
     back = read_table(content)
     second = read_table(f"colour,{HOSTILE},note\nred,1.5,a\nblue,,b\n".encode())
     own = Outcome(record).predictions(Outcome(record).recipe.inputs(second))
-    assert list(back.cells) == ["colour", HOSTILE, "note", *own]
+    added = ["outside", "distance", "why not"]
+    assert list(back.cells) == ["colour", HOSTILE, "note", *own, *added]
     for name, values in own.items():
         assert np.array_equal(back.cells[name], values), name
 
@@ -354,7 +361,7 @@ def test_the_straight_line_can_be_used_like_the_models(regression):
     page.file_uploader(key="your_second").set_value(("new.csv", content, "text/csv")).run()
     assert "The straight line through" in words(sound(page))
     state = page.session_state["your_data"]
-    back = read_table(state.cache["predictions"][1])
+    back = read_table(state.cache["predictions"][1][0])
     data, rows = state.fitted.prepared.dataset, state.fitted.trial.train_rows
     line = BayesianLinear.fit(data.X[rows], data.Y[rows])
     X = state.fitted.prepared.recipe.inputs(read_table(content))
@@ -522,3 +529,36 @@ def test_a_word_about_a_column_of_the_last_file_is_let_pass():
 
     page = AppTest.from_function(spoken_late, default_timeout=PATIENCE).run()
     assert not page.exception and page.markdown[0].value == "unchanged"
+
+
+def test_how_a_file_is_read_can_be_chosen_and_goes_into_the_command():
+    """A wrong guess of every kind: encoding, separator, decimal mark and header."""
+    rows = "".join(f"{'абв'[i % 3]};{i % 7},{i % 9}5\n" for i in range(40))
+    text = f"имя ящика;цена\n{rows}".encode("koi8_r")
+    page = with_file(text, "names.csv")
+    state = page.session_state["your_data"]
+    assert state.reading_open and "Guessed, and may be wrong" in words(sound(page))
+    page.selectbox(key="your_read encoding").set_value("koi8_r").run()
+    assert list(state.loaded.read.cells) == ["имя ящика", "цена"]
+    assert "--encoding=koi8_r" in page.code[-1].value
+    page.selectbox(key="your_read header").set_value("no").run()
+    assert list(state.loaded.read.cells) == ["column 1", "column 2"]
+    assert state.loaded.read.rows == 41
+    options = parsed(page.code[-1].value)
+    assert options.encoding == "koi8_r" and options.header is False
+    page.selectbox(key="your_read header").set_value("as guessed").run()
+    page.selectbox(key="your_read decimal").set_value(".").run()
+    assert state.loaded.read.reading.decimal == "."
+    page.selectbox(key="your_read encoding").set_value("utf-8").run()
+    assert "was to be read as UTF-8" in words(sound(page))
+    assert list(state.loaded.read.cells) == ["имя ящика", "цена"]  # the last one that worked
+    # Another file is guessed anew.
+    plain = ("plain.csv", b"a,b\n1,2\n2,3\n3,5\n", "text/csv")
+    page.file_uploader(key="your_file").set_value(plain).run()
+    assert not state.reading_open and page.selectbox(key="your_read encoding").value == "as guessed"
+    # One that no guess can read.
+    odd = ("odd.csv", b"a^b\nred ink^3 4\nblue^5\nred^7 1\nblue^2\n", "text/csv")
+    page.file_uploader(key="your_file").set_value(odd).run()
+    assert state.unread and "No table was found" in words(page)
+    page.selectbox(key="your_read separator").set_value(",").run()
+    assert state.unread and "No column of this file" in state.reading_error

@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 
 from dgp_core.tables.encodings import ENCODINGS
-from dgp_core.tables.table import Limits, TableError, read_table, report
+from dgp_core.tables.table import Limits, TableError, read_alike, read_table, report
 
 NUMBERS = "\n".join(f"{i}.5,{i * i}" for i in range(30))
 
@@ -249,7 +249,7 @@ def test_a_workbook_has_limits_and_says_what_is_wrong():
     data = workbook(("s", [["a", "b"], *([i, i * i] for i in range(100))]), ("empty", []))
     for limits, words in (
         (Limits(rows=99), "99 rows"), (Limits(columns=1), "2 columns"),
-        (Limits(cells=150), "150 cells"), (Limits(bytes=len(data)), "once unpacked"),
+        (Limits(sheet_cells=150), "150 cells"), (Limits(bytes=len(data)), "once unpacked"),
     ):  # fmt: skip
         with pytest.raises(TableError, match=words):
             read_table(data, limits=limits)
@@ -285,3 +285,20 @@ def test_one_of_a_kind_is_singular():
         assert f" {plural}" not in f" {told}", told
     assert "1 line above the table was skipped" in told and "1 row in the file" in told
     assert "1 cell that is no number counts as missing: “ooh”" in told
+
+
+def test_a_second_file_is_read_as_the_first_was_told_to_be():
+    """Where its columns are found like that; else by a guess."""
+    rows = "\n".join(f"{i};{'абв'[i % 3]};{i % 7},5" for i in range(30))
+    first = read_table(rows.encode("cp1251"), header=False, encoding="cp1251")
+    recipe = first.to_dataset("column 3", "regression").recipe
+    assert recipe.reading == {"encoding": "cp1251", "header": False}
+    assert type(recipe).from_json(recipe.to_json()) == recipe
+    again = read_alike(b"1;\xe1;\n2;\xe0;\n", recipe)
+    assert again.rows == 2 and not np.isnan(recipe.inputs(again)).any()
+    named = ("номер;имя;цена\n" + rows).encode("cp1251")
+    recipe = read_table(named, encoding="cp1251").to_dataset("цена", "regression").recipe
+    other = "имя,номер\nа,4\nб,5\n".encode()  # UTF-8
+    assert recipe.inputs(read_alike(other, recipe)).shape[0] == 2
+    with pytest.raises(TableError, match="lacks “номер”, “имя”"):
+        read_alike(other, recipe, encoding="cp1251")

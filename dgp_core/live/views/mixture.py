@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import jax
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from dgp_core.evaluation.calibration import (
     BINS,
@@ -415,7 +415,9 @@ def _student_scales(degrees: float) -> tuple[np.ndarray, np.ndarray]:
 @lru_cache(maxsize=16)
 def _class_nodes(n_classes: int) -> np.ndarray:
     """Sobol's points carried to N(0, I) (nodes, C)."""
-    cells = stats.qmc.Sobol(n_classes, scramble=False).random(256)
+    from scipy.stats import qmc  # forty megabytes: only where it is used
+
+    cells = qmc.Sobol(n_classes, scramble=False).random(256)
     return special.ndtri(cells + 0.5 / 256)
 
 
@@ -530,12 +532,13 @@ def _density(law: _Law, f: np.ndarray, noise: bool) -> Side:
     means = law.path_means()[:, 0]
     variance = split.total if noise else split.between + split.within
     mean, deviation = float(means.mean()), float(np.sqrt(variance))
+    z = (law.to_y(f) - mean) / deviation
     return Side(
         components=parts,
         density=parts.mean(0),
         cdf=law.path_cdf(0, f, noise).mean(0),
-        summary=stats.norm.pdf(law.to_y(f), mean, deviation),
-        summary_cdf=stats.norm.cdf(law.to_y(f), mean, deviation),
+        summary=np.exp(-0.5 * z**2) / (np.sqrt(2 * np.pi) * deviation),
+        summary_cdf=special.ndtr(z),
         mean=mean,
         deviation=deviation,
         means=means,

@@ -16,7 +16,11 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-PriorMean = Literal["zero", "linear"]
+from dgp_core.gp.model import ModelSpec, create_model
+
+PriorMean = Literal["zero", "linear", "concatenate"]
+"""Of the inner layers; with "concatenate" it is zero, and every layer sees x beside the one below.
+"""
 
 MOST_LAYERS = 10
 
@@ -61,7 +65,7 @@ class PriorView:
     log_slope_mean: np.ndarray
     """(L,)"""
     log_slope_deviation: np.ndarray
-    """(L,): with a mean of zero √(L π²/8), without bound."""
+    """(L,): with a mean of zero √(L π²/8), without bound; with x beside it, bounded."""
     distinct: np.ndarray
     """How many of the G inputs' outputs can be told apart at CELL σ, on average (L,)."""
     distances: np.ndarray
@@ -95,8 +99,8 @@ def prior_view(
     n_grid: int = 400,
     seed: int = 0,
 ) -> PriorView:
-    """Deep priors of every depth up to this one, the inner layers' mean function zero or the
-    identity."""
+    """Deep priors of every depth up to this one, the inner layers' mean function zero, the
+    identity, or zero with x beside what the layer below gives."""
     _check(depth, mean_function, lengthscale, deviation)
     x = np.linspace(*INPUT_RANGE, n_grid)
     H = np.broadcast_to(x, (n_draws, n_grid))
@@ -105,13 +109,18 @@ def prior_view(
     for l in range(depth):
         G, G_slope = np.empty_like(H), np.empty_like(H)
         for s in range(n_draws):
-            G[s], G_slope[s] = _draw(H[s], lengthscale, deviation, (seed, l, s))
+            place = (seed, l, s)
+            if mean_function == "concatenate" and l:
+                G[s], G_slope[s] = _draw_beside(H[s], H_slope[s], x, lengthscale, deviation, place)
+            else:
+                G[s], G_slope[s] = _draw(H[s], lengthscale, deviation, place)
+                G_slope[s] *= H_slope[s]
         functions.append(G)
-        slopes.append(G_slope * H_slope)
+        slopes.append(G_slope)
         if mean_function == "linear":
-            H, H_slope = H + G, H_slope * (1.0 + G_slope)
+            H, H_slope = H + G, H_slope + G_slope
         else:
-            H, H_slope = G, slopes[-1]
+            H, H_slope = G, G_slope
         hidden.append(H)
     functions, slopes = np.stack(functions), np.stack(slopes)
     t, density = slope_densities(depth, mean_function, deviation / lengthscale)
@@ -148,6 +157,8 @@ def warped_grid(
 ) -> WarpedGrid:
     """One draw of a prior from two inputs to two outputs, after every layer."""
     _check(depth, mean_function, lengthscale, deviation)
+    if mean_function == "concatenate":
+        raise ValueError("The warped grid is of a mean function of zero or the identity.")
     fine, coarse = np.linspace(*INPUT_RANGE, n_points), np.linspace(*INPUT_RANGE, n_lines)
     rows = np.stack(np.meshgrid(fine, coarse), 2)  # a line along the first input each
     start = np.concatenate([rows, rows[:, :, ::-1]])
@@ -165,6 +176,14 @@ def warped_grid(
     return WarpedGrid(mean_function, np.stack(lines), start, np.stack(gradient))
 
 
+def linear_mean(X: np.ndarray, width: int) -> tuple[np.ndarray, float]:
+    """W (D, P) of the first layer's mean function m(x) = x W, as a model of this width starts with
+    it, and the share of the inputs' variance that x W keeps: standard units, X is centred."""
+    model = create_model(ModelSpec(layers=2, inducing=1, widths=width), X)
+    W = np.asarray(model.layers[0].mean_weights)
+    return W, float(np.square(X @ W).sum() / np.square(X).sum())
+
+
 def slope_densities(
     depth: int, mean_function: PriorMean, ratio: float
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -173,7 +192,8 @@ def slope_densities(
     At one input a layer's slope is N(0, ratio²), ratio = σ/ℓ, whatever its value; so the slope of
     depth L is a product of L independent factors: N(0, ratio²) of the last layer, and of each inner
     one the same, or N(1, ratio²) where its mean is the identity. Logarithms add, densities are
-    convolved.
+    convolved. With x beside it a slope s becomes a s + b, a and b independent, both N(0, ratio²),
+    which is N(0, ratio² (1 + s²)): log |slope| = log ratio + ½ log(1 + s²) + log |ε|.
     """
     n = round((SLOPE_RANGE[1] - SLOPE_RANGE[0]) / SLOPE_STEP)
     edges = SLOPE_RANGE[0] + SLOPE_STEP * np.arange(n + 1)
@@ -187,6 +207,8 @@ def slope_densities(
         return np.diff(below)
 
     last, inner = masses(0.0), masses(1.0 if mean_function == "linear" else 0.0)
+    if mean_function == "concatenate":
+        return middle, _densities_beside(depth, middle, last)
     # Sums of l + 1 middles lie at (l + 1) times the first, and so many steps above it.
     size = (depth + 1) * n
     last_hat, inner_hat = np.fft.rfft(last, size), np.fft.rfft(inner, size)
@@ -196,6 +218,33 @@ def slope_densities(
         place = (l + 1) * middle[0] + SLOPE_STEP * np.arange(size)
         densities.append(np.interp(middle, place, total) / SLOPE_STEP)
     return middle, np.stack(densities)
+
+
+def _densities_beside(depth: int, middle: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Densities of log |slope| with x beside every layer: `factor` holds the masses of log |N(0,
+    ratio²)|, to which ½ log(1 + e^{2t}) of the layer below is added."""
+    n, mass, masses = len(middle), factor, [factor]
+    place = (0.5 * np.logaddexp(0.0, 2.0 * middle) - middle[0]) / SLOPE_STEP
+    cell = np.minimum(place.astype(int), n - 2)
+    upper = np.clip(place - cell, 0.0, 1.0)
+    for _ in range(depth - 1):
+        grown = np.bincount(cell, mass * (1.0 - upper), n) + np.bincount(cell + 1, mass * upper, n)
+        total = np.fft.irfft(np.fft.rfft(grown, 2 * n) * np.fft.rfft(factor, 2 * n), 2 * n)
+        at = 2.0 * middle[0] + SLOPE_STEP * np.arange(2 * n)
+        mass = np.interp(middle, at, np.maximum(total, 0.0))
+        masses.append(mass)
+    return np.stack(masses) / SLOPE_STEP
+
+
+def log_slope_drift(mean: float, ratio: float) -> float:
+    """E log |slope| of one layer, a slope of N(mean, ratio²): what each layer adds on average.
+
+    = log ratio + ½ log 2 + ½ Σ_j Poisson(j; mean²/(2 ratio²)) ψ(j + ½)   (log of a non-central χ²)
+    """
+    half = 0.5 * (mean / ratio) ** 2
+    j = np.arange(int(half + 12.0 * np.sqrt(half) + 40.0))
+    weights = np.exp(special.xlogy(j, half) - half - special.gammaln(j + 1.0))
+    return float(np.log(ratio) + 0.5 * (np.log(2.0) + weights @ special.digamma(j + 0.5)))
 
 
 def features(r: np.ndarray) -> np.ndarray:
@@ -235,6 +284,18 @@ def _draw(h: np.ndarray, lengthscale: float, deviation: float, place) -> tuple:
     phi = features(r)
     a = np.random.default_rng(place).standard_normal(phi.shape[1])  # a prefix of one long draw
     return deviation * (phi @ a), deviation / lengthscale * (_slopes(phi, r) @ a)
+
+
+def _draw_beside(
+    h: np.ndarray, h_slope: np.ndarray, x: np.ndarray, lengthscale: float, deviation: float, place
+) -> tuple:
+    """g(h(x), x) = σ Σ_nm a_nm φ_n(h/ℓ) φ_m(x/ℓ) and its derivative by x, at x (G,)."""
+    r, t = h / lengthscale, x / lengthscale
+    left, right = features(r), features(t)
+    a = np.random.default_rng(place).standard_normal((left.shape[1], right.shape[1]))
+    by_h, by_x = _slopes(left, r) @ a * right, left @ a * _slopes(right, t)
+    slope = by_h.sum(1) * h_slope + by_x.sum(1)
+    return deviation * (left @ a * right).sum(1), deviation / lengthscale * slope
 
 
 def _draw_plane(X: np.ndarray, lengthscale: float, deviation: float, place) -> tuple:
@@ -280,7 +341,7 @@ def _correlations(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _check(depth: int, mean_function: str, lengthscale: float, deviation: float) -> None:
     if not 1 <= depth <= MOST_LAYERS:
         raise ValueError(f"The depth goes from 1 to {MOST_LAYERS} layers, not to {depth}.")
-    if mean_function not in ("zero", "linear"):
-        raise ValueError("The inner layers' mean function is zero or linear.")
+    if mean_function not in ("zero", "linear", "concatenate"):
+        raise ValueError("The inner layers' mean function is zero, linear or concatenate.")
     if not (lengthscale > 0 and deviation > 0):
         raise ValueError("Lengthscale and deviation must be above 0.")

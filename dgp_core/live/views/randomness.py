@@ -53,6 +53,11 @@ class Spread:
     rows: np.ndarray
     """The minibatch redrawn, every row's ε kept."""
     both: np.ndarray
+    of_batch: float
+    """The kept minibatch's own bound, which `samples` are estimates of: far from the whole one
+    where the rows are few."""
+    of_samples: float
+    """The bound of all rows with the ε that they keep, which `rows` are estimates of."""
 
     @property
     def standard_error(self) -> float:
@@ -248,6 +253,8 @@ def _spread(
         samples=estimate(kept, rng.integers(T, size=(ESTIMATES, S, B))),
         rows=estimate(redrawn, own[np.arange(S)[None, :, None], redrawn[:, None]]),
         both=estimate(redrawn, rng.integers(T, size=(ESTIMATES, S, B))),
+        of_batch=float(N / B * pool[:, kept[0]].mean(0).sum() - kl),
+        of_samples=float(pool[own, np.arange(N)].mean(0).sum() - kl),
     )
 
 

@@ -442,3 +442,22 @@ def _hidden(
             )
         )
     return tuple(panels)
+
+
+def right_on(run: "Run", snapshot: "Snapshot", name: str, data: Dataset) -> tuple[float, float]:
+    """The shares of rows with several classes that the deep model and its rival have right; rows
+    that they were not trained on, kept with the moment under this name."""
+
+    def share(which: str) -> float:
+        model = evaluated(run, snapshot, which)
+        n_paths = FEW_PATHS if max(model.widths, default=1) > WIDE else PATHS
+        X = padded(run.scaler.inputs(data.X))
+        q = model.components(X, even_normals(n_paths, model.widths))
+        likelihood = model.model.likelihood
+        assert isinstance(likelihood, RobustMax | Softmax)
+        best = np.asarray(mixture_probabilities(likelihood, q))[: len(data)].argmax(1)
+        return float(np.mean(best == data.Y[:, 0]))
+
+    return run.gallery.get(
+        (snapshot.serial, "right on", name), lambda: (share("deep"), share("rival"))
+    )

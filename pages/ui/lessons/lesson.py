@@ -21,17 +21,20 @@ from pages.ui import session
 from pages.ui.bar import dress
 from pages.ui.choices import HIDEABLE, OFFERED, SPEEDS, DisplayOptions
 from pages.ui.glossary_links import Linker
-from pages.ui.lessons.following import desks
 from pages.ui.lessons.link import (
     current,
     find,
     followed,
+    followed_class,
+    followed_room,
     links,
-    own_desk,
+    own_class,
     replace_run,
+    stop_following,
     take_hands,
     take_lives,
 )
+from pages.ui.lessons.order import lesson_pages, next_lesson, this_page
 from pages.ui.lessons.parts import (
     Equation,
     Hand,
@@ -44,10 +47,12 @@ from pages.ui.lessons.parts import (
     Words,
 )
 from pages.ui.lessons.worksheet import CITATION, sheet
-from pages.ui.sentences import in_words
-from pages.ui.share import HIDE_WORDS
+from pages.ui.sentences import in_words, notice
+from pages.ui.share import address_with, class_options, link_tools, say_only_here
 from pages.ui.stage import hosts as stage
-from pages.ui.stage.server import Elements, Scene
+from pages.ui.stage.classroom import Ballot
+from pages.ui.stage.server import Elements, Scene, server
+from pages.ui.without_rival import without_rival
 
 __all__ = [
     "CITATION",
@@ -66,7 +71,6 @@ __all__ = [
     "sheet",
     "show",
     "take_hands",
-    "watched",
 ]
 
 STYLE = """<style>
@@ -98,8 +102,6 @@ HIDDEN = {
 }
 """What a link's word leaves out of the live pictures, by their elements' names."""
 IN_LESSONS = tuple(name for name in HIDEABLE if name != "history")
-KEEP_UP_SECONDS = 2.0
-"""After which those who follow look whether their teacher's page shows other runs."""
 
 
 def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) -> None:
@@ -108,21 +110,28 @@ def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) 
     session.arrive_at_lesson()
     manner = session.manner()
     with in_words("This lesson's runs could not be started. Reload the page."):
+        go_along()
         take_hands(lesson.number, lesson.hands)
         take_lives(lesson)
         teacher = followed(lesson.number)
         scenes = {live.name: _scene(lesson, live, teacher) for live in lesson.lives}
-        _sit_down(lesson)
-        session.play(scenes, (lambda where: None) if manner.lock else on_click)
+        _publish(lesson)
+        _drop_replaced()
+        of_class = {"follows": followed_class(), "version": st.session_state.class_version}
+        if not of_class["follows"]:
+            of_class = {"teaches": own_class(), "version": int(teaching())}
+        session.play(scenes, (lambda where: None) if locked() else on_click, **of_class)
         st.title(f"{lesson.number} · {lesson.title}", anchor=False)
         st.caption(f"{lesson.summary} About {lesson.minutes} minutes.")
         with st.container(key="said"):  # a place of its own, as in session.say
             _said(lesson, teacher)
         linker = Linker()
         for i, part in enumerate(lesson.parts):
-            _show_part(lesson, i, part, manner, linker)
+            with st.container(key=f"part_{i}"):  # by which those who follow find the place
+                _show_part(lesson, i, part, manner, linker)
+        _publish(lesson)  # what a part has measured
         _foot(lesson)
-    session.keep_cookie()
+    session.page_made()
     dress(STYLE + NO_CONTROLS * ("controls" in manner.hide))
 
 
@@ -136,47 +145,89 @@ def hand(of: Hand, says: str = "value") -> dict[str, Any]:
 
 
 def locked() -> bool:
-    """Whether a teacher's link wants nothing to be changed."""
-    return session.manner().lock
+    """Whether nothing is to be changed: a teacher's link wants it so, or the page follows one."""
+    return session.manner().lock or bool(followed_class())
 
 
-def watched(number: int) -> set[str] | None:
-    """The live parts that a teacher's page has, for those who follow it."""
-    return set(followed(number)) or None
+def teaching() -> bool:
+    """Whether somebody follows this page, or has."""
+    memory = st.session_state
+    if not followed_class() and server().viewers.followers(own_class()):
+        memory.teaching = True
+    return memory.get("teaching", False)
+
+
+def go_along() -> None:
+    """Goes to the lesson that the teacher's page shows."""
+    room, pages = followed_room(), lesson_pages()
+    here = this_page()
+    if room is not None and here is not None and room.path in pages and room.path != here:
+        st.switch_page(room.path, query_params=dict(st.query_params))
+
+
+def shared_keys(lesson: Lesson) -> list[str]:
+    """What those who follow this page see of it, by the session's keys."""
+    keys = [hand.key for hand in lesson.hands]
+    for i, part in enumerate(lesson.parts):
+        if isinstance(part, Picture):
+            keys += part.shares
+        elif isinstance(part, Try | Question):
+            keys.append(_key(lesson, i))
+    return keys
+
+
+def _key(lesson: Lesson, i: int) -> str:
+    """The session's key of a question's answer, or of whether a thing to try is revealed."""
+    return f"q_{lesson.number}_{i}"
+
+
+def _publish(lesson: Lesson) -> None:
+    """Shows this page as it is now to those who follow it."""
+    if followed_class():
+        return
+    memory, rooms, token = st.session_state, server().classrooms, own_class()
+    asked = room.ballots if (room := rooms.get(token)) is not None else {}
+    values = {key: memory.get(key) for key in shared_keys(lesson) if key not in asked}
+    runs = {live.name: memory.lesson_runs[lesson.number, live.name] for live in lesson.lives}
+    mine = {name: run_id for name, run_id in runs.items() if session.is_mine(run_id)}
+    rooms.show(token, this_page() or "", lesson.number, values, mine)
+
+
+def _drop_replaced() -> None:
+    """Ends the runs that others have replaced, now that those who follow know the new ones."""
+    for run_id in st.session_state.pop("lesson_replaced", []):
+        with suppress(WorkshopError):
+            session.workshop().drop(run_id, session.browser())
 
 
 def _said(lesson: Lesson, teacher: dict[str, str]) -> None:
     """What could not be taken from the link, and who drives."""
     for sentence in st.session_state.get("lesson_said", {}).get(lesson.number, []):
-        st.info(sentence, icon=":material/info:")
-    if lesson.number not in st.session_state.get("lesson_followed", {}):
+        notice(sentence)
+    if not followed_class():
+        if teaching():
+            stage.words("class/followers", 20)
         return
-    if not teacher and not _at_own_desk(lesson):
+    if followed_room() is None:
+        st.info(
+            "Nobody teaches with this link now: what you see is your own, until somebody does.",
+            icon=":material/info:",
+        )
+    elif lesson.lives and not teacher:
         st.info(
             "Your teacher's page shows no run now: these are your own, until it does.",
             icon=":material/info:",
         )
-    if not _at_own_desk(lesson):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(":material/cast_for_education: **You follow your teacher's page.**")
         st.button(
-            "Start my own",
-            icon=":material/add:",
+            "Stop following",
+            icon=":material/link_off:",
             on_click=_start_my_own,
             args=(lesson,),
             key=f"own_{lesson.number}",
-            help="Runs with the same settings, which you control.",
+            help="What is on the page stays, and you control it; runs begin again as your own.",
         )
-        _keep_up(lesson.number, teacher)
-
-
-def _at_own_desk(lesson: Lesson) -> bool:
-    return st.session_state.lesson_followed[lesson.number] == own_desk(lesson.number)
-
-
-@st.fragment(run_every=KEEP_UP_SECONDS)
-def _keep_up(number: int, shown: dict[str, str]) -> None:
-    """Shows the page anew where the teacher's shows other runs."""
-    if number in st.session_state.lesson_followed and followed(number) != shown:
-        st.rerun()
 
 
 def _start_my_own(lesson: Lesson) -> None:
@@ -189,7 +240,7 @@ def _start_my_own(lesson: Lesson) -> None:
             memory.setdefault("lesson_choices", {})[key] = replace(
                 session.started_with(run), at=live.choices.at
             )
-    memory.lesson_followed.pop(lesson.number, None)
+    stop_following()
 
 
 def _show_part(lesson: Lesson, i: int, part: Part, manner: DisplayOptions, linker: Linker) -> None:
@@ -208,10 +259,9 @@ def _show_part(lesson: Lesson, i: int, part: Part, manner: DisplayOptions, linke
     elif isinstance(part, Live):
         _show_live(lesson, part, manner, linker)
     elif isinstance(part, Try):
-        then = linker.linked(part.then)
-        st.info(f"**Try this.** {linker.linked(part.do)}\n\n**What should happen:** {then}")
+        _show_try(_key(lesson, i), part, manner, linker)
     else:
-        _show_question(lesson, i, part)
+        _show_question(_key(lesson, i), part, manner.solutions)
 
 
 def _scene(lesson: Lesson, live: Live, teacher: dict[str, str]) -> Scene:
@@ -229,6 +279,8 @@ def _scene(lesson: Lesson, live: Live, teacher: dict[str, str]) -> Scene:
     paint, until = live.paint, current(lesson.number, live).at
     if locked():
         paint, style = partial(_still, paint), (*style, "locked")
+    if "rival" in session.manner().hide:
+        paint, style = partial(without_rival, paint), (*style, "no rival")
     return Scene(kept[key], paint, style, filmed, until=until)
 
 
@@ -238,7 +290,7 @@ def _own_run(lesson: Lesson, live: Live) -> str:
     known = memory.setdefault("lesson_choices", {})
     run_id = memory.lesson_runs.get(key)
     if key not in known:  # a page that was just opened, perhaps again
-        run_id = desks.runs(own_desk(lesson.number)).get(live.name)
+        run_id = server().classrooms.runs(own_class(), lesson.number).get(live.name)
         run = find(run_id)
         if run is not None:
             known[key] = session.started_with(run)
@@ -250,18 +302,6 @@ def _own_run(lesson: Lesson, live: Live) -> str:
             return run_id
         memory.setdefault("lesson_replaced", []).append(run_id)
     return live.begin(choices)
-
-
-def _sit_down(lesson: Lesson) -> None:
-    """Tells those who follow which runs are shown, then ends those that were replaced."""
-    memory = st.session_state
-    runs = {live.name: memory.lesson_runs[lesson.number, live.name] for live in lesson.lives}
-    mine = {name: run_id for name, run_id in runs.items() if session.is_mine(run_id)}
-    if mine:
-        desks.put(own_desk(lesson.number), mine)
-    for run_id in memory.pop("lesson_replaced", []):
-        with suppress(WorkshopError):
-            session.workshop().drop(run_id, session.browser())
 
 
 def _still(paint: Callable[[Run, Any], Elements], run: Run, moment: Any) -> Elements:
@@ -278,7 +318,8 @@ def _show_live(lesson: Lesson, live: Live, manner: DisplayOptions, linker: Linke
     with st.container(border=True):
         mine = session.is_mine(run_id)
         if not mine:
-            st.caption("You are watching your teacher's run.")
+            of = session.choices_in_words(run_id)
+            st.caption(f"You are watching your teacher's run. {of}")
         if mine and "bar" not in manner.hide:
             keyboard = manner.projector and live is lesson.lives[0]
             _bar(lesson, live, keyboard)
@@ -366,18 +407,115 @@ def _control(lesson: Lesson, live: Live, name: str) -> None:
         st.select_slider(LABELS[name], options, key=key, on_change=changed)
 
 
-def _show_question(lesson: Lesson, i: int, question: Question) -> None:
-    with st.container(border=True):
-        texts = [text for text, _, _ in question.answers]
-        chosen = st.radio(
-            f"**Question.** {question.ask}", texts, index=None, key=f"q_{lesson.number}_{i}"
+def _show_try(key: str, part: Try, manner: DisplayOptions, linker: Linker) -> None:
+    """Something to do; what should happen waits for a guess, or for the teacher."""
+    memory, guess = st.session_state, f"guess_{key}"
+    do = f"**Try this.** {linker.linked(part.do)}"
+    if memory.get(key) or manner.reveal == "open" or manner.solutions:
+        st.info(f"{do}\n\n**What should happen:** {linker.linked(part.then)}")
+        if memory.get(f"kept_{guess}"):
+            st.text(f"Your guess: {memory[f'kept_{guess}']}")
+        return
+    st.info(do)
+
+    def guessed() -> None:
+        words = memory.get(guess, "").strip()
+        memory[f"kept_{guess}"] = words  # a field that has gone says nothing
+        memory[key] = bool(words) and not waits
+        memory[f"empty_{guess}"] = not words
+
+    waits = bool(followed_class()) or manner.reveal == "withheld"
+    if teaching() and not waits:
+        st.button(
+            "Reveal what should happen",
+            icon=":material/visibility:",
+            key=f"reveal_{key}",
+            on_click=memory.__setitem__,
+            args=(key, True),
+            help="Here, and on every page that follows this one.",
         )
+        return
+    with (
+        st.form(f"form_{key}", border=False),
+        st.container(horizontal=True, vertical_alignment="bottom", gap="small"),
+    ):
+        st.text_input(
+            "What do you expect?", key=guess, max_chars=300, placeholder="A guess, in a few words"
+        )
+        st.form_submit_button(
+            "Keep my guess" if waits else "Show what should happen",
+            icon=":material/edit:" if waits else ":material/visibility:",
+            on_click=guessed,
+        )
+    if memory.get(f"empty_{guess}"):
+        st.caption("A guess first: one word is enough.")
+    elif waits and memory.get(f"kept_{guess}"):
+        st.caption("Kept, on your page alone. Your teacher will reveal what should happen.")
+
+
+def _show_question(key: str, question: Question, solved: bool) -> None:
+    """A question; where the teacher asks it, a show of hands until the answer is revealed."""
+    memory, token = st.session_state, followed_class()
+    room = followed_room() if token else server().classrooms.get(own_class())
+    ballot: Ballot | None = room.ballots.get(key) if room is not None else None
+    votes = bool(token) and ballot is not None and not ballot.revealed
+    if token and ballot is not None and memory.get(f"asked_{key}") != ballot.asked:
+        memory[f"asked_{key}"], memory[key] = ballot.asked, None
+    texts = [text for text, _, _ in question.answers]
+
+    def vote() -> None:
+        if votes and memory.get(key) in texts:
+            answer = texts.index(memory[key])
+            server().classrooms.vote(token, key, session.browser(), answer)
+
+    with st.container(border=True):
+        if votes:
+            st.markdown(
+                ":material/front_hand: **Your teacher asks.** Choose an answer; only how many "
+                "chose each is counted."
+            )
+        chosen = st.radio(
+            f"**Question.** {question.ask}",
+            texts,
+            index=None,
+            key=key,
+            on_change=vote,
+            disabled=bool(token) and ballot is not None and ballot.revealed,
+        )
+        if ballot is not None:
+            stage.tally(f"class/tally_{key}", texts)
+        revealed = solved or (ballot is not None and ballot.revealed)
         for text, right, why in question.answers:
-            if text == chosen:
+            if (text == chosen and not votes) or (right and revealed):
+                word = "Yes." if text == chosen else f"{text}"
                 (st.success if right else st.warning)(
-                    f"**{'Yes.' if right else 'Not quite.'}** {why}",
+                    f"**{word if right else 'Not quite.'}** {why}",
                     icon=":material/check:" if right else ":material/undo:",
                 )
+        if not token and teaching():
+            _hands(key, ballot)
+
+
+def _hands(key: str, ballot: Ballot | None) -> None:
+    """The teacher's buttons for a show of hands."""
+    rooms, token = server().classrooms, own_class()
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Ask the class" if ballot is None else "Ask again",
+            icon=":material/front_hand:",
+            key=f"ask_{key}",
+            on_click=rooms.ask,
+            args=(token, key),
+            help="Every page that follows this one may answer once; you see how many chose what.",
+        )
+        if ballot is not None and not ballot.revealed:
+            st.button(
+                "Reveal the answer",
+                icon=":material/visibility:",
+                key=f"answer_{key}",
+                on_click=rooms.reveal,
+                args=(token, key),
+            )
 
 
 def _for_the_class(lesson: Lesson) -> None:
@@ -389,41 +527,22 @@ def _for_the_class(lesson: Lesson) -> None:
         on_change="rerun",
     )
     with box:
-        lock = st.checkbox(
-            "Lock it",
-            key=f"class_lock_{lesson.number}",
-            help="Settings, sliders, clicks and drags are held; play, pause and reset stay.",
-        )
-        projector = st.checkbox(
-            "Large type, for a wall",
-            key=f"class_projector_{lesson.number}",
-            help="Space plays and pauses the first run, → steps.",
-        )
-        hide = st.multiselect(
-            "Leave out",
-            IN_LESSONS,
-            format_func=lambda name: HIDE_WORDS[name],
-            key=f"class_hide_{lesson.number}",
-            help="Settings are all sliders, choices and buttons of the pictures: they stay as they "
-            "are now. Questions stay too, unless the words go.",
-        )
-        moment, follow = links(lesson, DisplayOptions(lock, tuple(hide), projector))
-        if lesson.lives:
-            st.markdown(
-                "**This very moment:** the same settings, seed and step, in runs of one's own."
-            )
-        else:
-            st.markdown("**This very moment:** all that is set here.")
+        moment, follow = links(lesson)
+        st.markdown("**Follow me:** every page that opens this link shows what yours does.")
+        wall = class_options(f"_{lesson.number}", IN_LESSONS, lessons=True)
+        moment, follow = address_with(moment, wall), address_with(follow, wall)
+        if box.open:  # it takes longer than all the rest of the page
+            link_tools(follow, f"tools_{lesson.number}")
+        st.code(follow, language=None, wrap_lines=True)
+        say_only_here(follow)
+        own = "the same settings, seed and step, in runs of one's own."
+        st.markdown(f"**This very moment:** {own if lesson.lives else 'all that is set here.'}")
         st.code(moment, language=None, wrap_lines=True)
         if any(_altered(lesson, live) for live in lesson.lives):
             st.caption(
                 "Rates were changed or points moved under way: a run of one's own begins with the "
                 "rates as they are now, and so ends elsewhere. Reset first for one that it repeats."
             )
-        if lesson.lives:
-            st.markdown("**Follow me:** everybody who opens it watches the runs of this page.")
-            st.code(follow, language=None, wrap_lines=True)
-        st.caption("Add &embed=true to put it into a course page.")
 
 
 def _altered(lesson: Lesson, live: Live) -> bool:
@@ -433,6 +552,10 @@ def _altered(lesson: Lesson, live: Live) -> bool:
 
 def _foot(lesson: Lesson) -> None:
     st.divider()
+    after = next_lesson()
+    if after is not None and not session.alone():
+        path, title = after
+        st.page_link(path, label=f"Next lesson: {title}", icon=":material/arrow_forward:")
     _for_the_class(lesson)
     st.download_button(
         "Printable sheet",
@@ -444,4 +567,5 @@ def _foot(lesson: Lesson) -> None:
         key=f"sheet_{lesson.number}",
         help="Words, equations and exercises on paper: open it and print.",
     )
-    st.caption(f"The paper: {CITATION}. Equation numbers are the paper's.")
+    numbered = any(isinstance(part, Equation) and part.number for part in lesson.parts)
+    st.caption(f"The paper: {CITATION}." + " Equation numbers are the paper's." * numbered)

@@ -1,4 +1,4 @@
-"""A lesson's link: its settings, what was set by hand, the step, or the desk to follow.
+"""A lesson's link: its settings, what was set by hand, the step, or the class to follow.
 
 A value that a lesson does not offer becomes the nearest that it does, and a sentence says so.
 """
@@ -6,7 +6,6 @@ A value that a lesson does not offer becomes the nearest that it does, and a sen
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -14,25 +13,28 @@ from datasets.catalogue import entry
 from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session
-from pages.ui.choices import IN_WORDS, Choices, DisplayOptions, nearest, read_query
-from pages.ui.lessons.following import desk_token, desks
+from pages.ui.choices import IN_WORDS, Choices, nearest, read_query
+from pages.ui.classroom.room import room
 from pages.ui.lessons.parts import Hand, Lesson, Live
+from pages.ui.share import address_with
+from pages.ui.stage.classroom import Classroom, class_token, same
+from pages.ui.stage.server import server
 
 FOLLOW = "follow"
-"""The link's word for the desk to follow."""
+"""The link's word for the class to follow."""
 
 
 def take_hands(number: int, hands: Sequence[Hand]) -> None:
-    """Sets widgets from a link, before parts are built that depend on them."""
+    """Sets widgets from a link, or as on the teacher's page that is followed, before parts are
+    built that depend on them."""
     memory, query = st.session_state, dict(st.query_params)
+    _take_class(number)
     taken: dict = memory.setdefault("lesson_hands_link", {})
     if taken.get(number) == query:
         return
     taken[number] = query
     sentences: list[str] = []
     memory.lesson_said = {number: sentences}
-    if FOLLOW in query:
-        memory.setdefault("lesson_followed", {})[number] = query[FOLLOW]
     for hand in hands:
         if hand.key in query:
             memory[hand.key] = _read_hand(hand, query[hand.key], sentences)
@@ -112,16 +114,43 @@ def current(lesson_number: int, live: Live) -> Choices:
     return changed.setdefault((lesson_number, live.name), live.choices)
 
 
-def own_desk(number: int) -> str:
-    return desk_token(session.browser(), number)
+def own_class() -> str:
+    return class_token(session.browser())
+
+
+def followed_class() -> str:
+    """The class of somebody else that this page follows; nothing where it follows none."""
+    token = st.query_params.get(FOLLOW, "")
+    return "" if token == own_class() else token
+
+
+def followed_room() -> Classroom | None:
+    """That class, where somebody teaches it."""
+    return server().classrooms.get(followed_class())
+
+
+def stop_following() -> None:
+    """What is there stays, and is one's own from now on."""
+    st.query_params.pop(FOLLOW, None)
+
+
+def _take_class(number: int) -> None:
+    """Shows what the teacher's page does, where it was changed there since."""
+    memory, room = st.session_state, followed_room()
+    memory.class_version = room.version if room is not None else 0
+    if room is None or room.lesson != number:
+        return
+    known = memory.get("class_values", {})
+    for key, value in room.values.items():
+        if key not in known or not same(known[key], value):
+            memory[key] = value
+    memory.class_values = dict(room.values)
 
 
 def followed(number: int) -> dict[str, str]:
-    """The runs of the desk that this page follows, which still are, and are not its own."""
-    token = st.session_state.get("lesson_followed", {}).get(number)
-    if token is None or token == own_desk(number):
-        return {}
-    return {name: i for name, i in desks.runs(token).items() if find(i) and not session.is_mine(i)}
+    """The runs of the page that this one follows, which still are, and are not its own."""
+    runs = server().classrooms.runs(followed_class(), number)
+    return {name: i for name, i in runs.items() if find(i) and not session.is_mine(i)}
 
 
 def find(run_id: str | None) -> Run | None:
@@ -132,8 +161,8 @@ def find(run_id: str | None) -> Run | None:
         return None
 
 
-def links(lesson: Lesson, manner: DisplayOptions) -> tuple[str, str]:
-    """The address of this very moment, for runs of one's own; and that of this desk."""
+def links(lesson: Lesson) -> tuple[str, str]:
+    """The address of this very moment, for runs of one's own; and that of this class."""
     memory, moment = st.session_state, {}
     for hand in lesson.hands:
         value = memory.get(hand.key, hand.first)
@@ -147,17 +176,13 @@ def links(lesson: Lesson, manner: DisplayOptions) -> tuple[str, str]:
         latest = session.workshop().watch(memory.lesson_runs[(lesson.number, live.name)]).latest
         if latest is not None and latest.step:
             moment[f"{live.name}.at"] = f"{latest.step}"
-    page, wall = str(st.context.url).partition("?")[0], manner.query()
-    desk = memory.get("lesson_followed", {}).get(lesson.number, own_desk(lesson.number))
-    follow = {FOLLOW: desk}
-    return _address(page, moment | wall), _address(page, follow | wall)
+    page = str(st.context.url).partition("?")[0]
+    follow = {FOLLOW: followed_class() or own_class()}
+    own = room().anywhere(address_with(page, moment))
+    return room().invite(own), room().invite(address_with(page, follow))
 
 
 def _write_hand(value: Any) -> str:
     if isinstance(value, tuple):
         return "~".join("_".join(f"{number:.4g}" for number in point) for point in value)
     return f"{int(value)}" if isinstance(value, bool) else f"{value}"
-
-
-def _address(page: str, query: dict[str, str]) -> str:
-    return f"{page}?{urlencode(query, safe='~,')}" if query else page

@@ -48,6 +48,8 @@ class Picture:
     """What a person may set in it."""
     on_paper: Callable[[], str] | None = None
     """What the sheet prints of it, in Markdown, beside its words."""
+    shares: tuple[str, ...] = ()
+    """Session keys of what was measured for it, which those who follow a teacher see too."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ Streamlit's own scripts take a browser a second or more to start. Until then, ea
 first moments of the film that the page will go on with.
 """
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from starlette.concurrency import run_in_threadpool
@@ -15,10 +17,17 @@ from starlette.routing import Route
 from datasets.starts import NAMES, film_of
 from dgp_core.live.run import Run
 from pages.ui.choices import Choices, read_query
+from pages.ui.classroom.entrance import base_path
 from pages.ui.stage.wire import encode
 
 MOST_KEPT = 64
 """Moments, in all their looks."""
+MOST_WAITING = 30
+"""Browsers that wait for a picture, one of which is painted at a time; others do without, since a
+first picture that comes late is none."""
+
+UNSEEN = ("rate", "natural", "batch", "samples", "seed", "speed", "at")
+"""Choices that change nothing in it."""
 
 Paint = Callable[..., dict[str, dict]]
 """From a run and a moment of its film, and how it is to be looked at, to elements."""
@@ -27,19 +36,35 @@ Paint = Callable[..., dict[str, dict]]
 def early_route(paint: Paint) -> Route:
     """Where a browser asks for two moments of the film that belongs to a link, if it has one."""
     kept = lru_cache(MOST_KEPT)(partial(_painted, paint))
+    painting, asked = asyncio.Lock(), 0
 
     async def answer(request: Request) -> Response:
+        nonlocal asked
         query = dict(request.query_params)
         moment, dark = query.get("moment", ""), query.get("dark") == "1"
         choices, _ = read_query(query)
         content = None
-        if moment.isdecimal() and choices.data in NAMES:
-            content = await run_in_threadpool(kept, choices, dark, int(moment[:3]))
+        if moment.isdecimal() and choices.data in NAMES and asked < MOST_WAITING:
+            asked += 1
+            try:
+                async with painting:
+                    look = seen_at_first(choices)
+                    content = await run_in_threadpool(kept, look, dark, int(moment[:3]))
+            finally:
+                asked -= 1
         if content is None:
             return Response(status_code=204)
         return Response(content, media_type="application/json")
 
-    return Route("/early", answer)
+    return Route(f"{base_path()}/early", answer)
+
+
+def seen_at_first(choices: Choices) -> Choices:
+    """The choices that a film's picture depends on, all others as they are at first; a place to
+    four digits, as our own links have it."""
+    star = ",".join(f"{value:.4g}" for value in choices.place)
+    first = {name: getattr(Choices(), name) for name in UNSEEN}
+    return replace(choices, star=star, **first)
 
 
 def _painted(paint: Paint, choices: Choices, dark: bool, moment: int) -> bytes | None:

@@ -22,6 +22,8 @@ CSS = """
 .stage-host .main-svg { border-radius: 0; }
 .stage-ring { position: absolute; width: 16px; height: 16px; margin: -8px 0 0 -8px;
   border: 2px solid var(--st-text-color); border-radius: 50%; pointer-events: none; z-index: 1; }
+.stage-across { position: absolute; border-left: 1px solid var(--st-text-color); opacity: 0.6;
+  pointer-events: none; z-index: 1; }
 .stage-stale:not([data-kind=bar]) > :not(.stage-mark) { opacity: 0.3;
   transition: opacity 0.2s 0.2s; }
 .stage-stale:is([data-kind=words]:not([data-name$="/state"], [data-name$="/numbers"]),
@@ -79,6 +81,26 @@ CSS = """
   .stage-host[data-kind=bar] { gap: 0.35rem; }
   .stage-button kbd { display: none; }
 }
+@media (max-width: 900px) {
+  .st-key-bar .stage-button { position: relative; overflow: hidden; }
+  .st-key-bar .stage-button:not(.stage-primary) > :not(.stage-icon) { position: absolute;
+    clip-path: inset(50%); }
+  .st-key-bar .stage-choice button { padding: 0.25rem 0.6rem; }
+}
+@media (max-width: 640px) {
+  .st-key-bar .stage-host[data-kind=bar] { gap: 0.2rem; }
+  .st-key-bar .stage-button { padding: 0.25rem 0.5rem; min-height: 2.3rem; }
+  .st-key-bar .stage-button.stage-primary > :not(.stage-icon) { position: absolute;
+    clip-path: inset(50%); }
+  .st-key-bar .stage-choice { font-size: 0.8rem; }
+  .st-key-bar .stage-choice button { padding: 0.25rem 0.35rem; }
+}
+.stage-host[data-kind=tally] { font-size: 0.875rem; color: var(--st-text-color); }
+.stage-tally { display: grid; grid-template-columns: minmax(8rem, 1fr) 2fr 2.5rem;
+  gap: 0.3rem 0.75rem; align-items: center; margin: 0.3rem 0 0; }
+.stage-tally dd { margin: 0; font-variant-numeric: tabular-nums; }
+.stage-tally-bar { height: 0.9rem; border-radius: 0.2rem; background: var(--st-primary-color);
+  min-width: 1px; transition: width 0.2s; }
 .stage-menu { position: absolute; top: 2px; right: 2px; font-size: 0.75rem; z-index: 2; }
 .stage-menu summary { list-style: none; cursor: pointer; width: 1.5rem; height: 1.5rem;
   text-align: center; line-height: 1.5rem; border-radius: 0.3rem; opacity: 0.35;
@@ -106,15 +128,23 @@ _host = component(
 
 
 def connection(
-    token: str, scenes: dict[str, dict], taken: int, on_click: Callable[[], Any], key: str = "stage"
+    token: str,
+    scenes: dict[str, dict],
+    taken: int,
+    on_click: Callable[[], Any],
+    lesson: dict[str, Any],
+    key: str = "stage",
 ) -> None:
-    """Opens the socket; a click in a picture runs the page's script again.
+    """Opens the socket; a click in a picture runs the page's script again, and so does what changes
+    on a teacher's page that this one follows.
 
     `scenes` is what the script knows of each scene's run: which it is, and whether this browser
-    controls it; `taken`, how many clicks have been dealt with.
+    controls it; `taken`, how many clicks have been dealt with; `lesson`, which version of a class
+    the page shows, and whether it teaches or follows.
     """
     data = {"kind": "connection", "token": token, "scenes": scenes, "taken": taken}
-    _host(key=key, data=data | {"library": library()}, on_click_change=on_click)
+    data |= {"lesson": lesson, "library": library()}
+    _host(key=key, data=data, on_click_change=on_click, on_class_change=lambda: None)
 
 
 def bar(
@@ -155,6 +185,11 @@ def words(name: str, height: int = 0) -> None:
 def meter(name: str) -> None:
     """A live share from 0 to 1 with its words."""
     _host(key=f"stage_{name}", data={"kind": "meter", "name": name})
+
+
+def tally(name: str, answers: list[str]) -> None:
+    """How many chose each of these answers, live."""
+    _host(key=f"stage_{name}", data={"kind": "tally", "name": name, "answers": answers})
 
 
 def timeline(name: str = "main/timeline") -> None:

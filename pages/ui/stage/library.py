@@ -16,6 +16,9 @@ from urllib.parse import parse_qs
 import plotly
 import streamlit
 
+from pages.ui.classroom.entrance import base_path
+from pages.ui.stage.guard import policy
+
 PARTS = ("BidiComponent", "Button", "ButtonGroup", "Html", "Selectbox", "Slider")
 """Of a page: Streamlit has a script for each."""
 SCRIPTS = Path(__file__).with_name("js")
@@ -117,7 +120,8 @@ class EarlyScripts:
 
     async def __call__(self, scope, receive, send):
         headers = dict(scope.get("headers", ()))
-        if scope["type"] != "http" or b"text/html" not in headers.get(b"accept", b""):
+        wants = b"text/html" in headers.get(b"accept", b"")
+        if scope["type"] != "http" or scope.get("method") != "GET" or not wants:
             await self.app(scope, receive, send)
             return
         # Neither packed nor known already: the answer must be whole and readable here.
@@ -130,19 +134,29 @@ class EarlyScripts:
 
         async def hold(message):
             nonlocal start, body
-            if message["type"] == "http.response.start":
+            if message["type"] == "http.response.start" and is_page(message):
                 start = message
                 return
-            body += message.get("body", b"")
-            if message.get("more_body") or start is None:
+            if start is None:  # a download, a part of one, or an error: as it is
+                await send(message)
                 return
-            if b"</head>" in body:
-                body = body.replace(b"</head>", self.tags + b"</head>", 1)
-                if scope.get("path") == "/":
-                    body = self.opened(body, scope.get("query_string", b"").decode("latin-1"))
+            body += message.get("body", b"")
+            if message.get("more_body"):
+                return
+            body = body.replace(b"</head>", self.tags + b"</head>", 1)
+            if scope.get("path") == f"{base_path()}/":
+                body = self.opened(body, scope.get("query_string", b"").decode("latin-1"))
             fixed = [(n, v) for n, v in start["headers"] if n.lower() != b"content-length"]
             fixed.append((b"content-length", str(len(body)).encode()))
+            fixed.append((b"content-security-policy", policy(body)))
             await send({**start, "headers": fixed})
             await send({"type": "http.response.body", "body": body})
 
         await self.app({**scope, "headers": kept}, receive, hold)
+
+
+def is_page(start: dict) -> bool:
+    """Whether an answer is a whole page of HTML to be shown, and no file to be saved."""
+    headers = {name.lower(): value for name, value in start.get("headers", ())}
+    html = headers.get(b"content-type", b"").startswith(b"text/html")
+    return start["status"] == 200 and html and b"content-disposition" not in headers

@@ -1,4 +1,5 @@
-"""How fast runs train, from the steps that they had come to at the end of their turns."""
+"""How fast runs train, from the steps that they had come to at the end of their turns; and how fast
+frames are sent."""
 
 import time
 from collections import deque
@@ -8,6 +9,9 @@ from dgp_core.live.run import Run
 
 SECONDS = 2.5
 """Over which it is measured, where there were enough turns."""
+
+FRAMES_SECONDS = 10.0
+"""Over which frames are counted."""
 
 
 class Pace:
@@ -35,3 +39,25 @@ class Pace:
             return 0.0
         (began, first), (ended, last) = turns[0], turns[-1]
         return (last - first) / (ended - began) if ended - began > 0.2 else 0.0
+
+
+class Frames:
+    """Frames that were sent to all browsers together."""
+
+    def __init__(self, clock=time.monotonic):
+        self._clock = clock
+        self.total = 0
+        self._lately: deque[float] = deque()
+
+    def note(self) -> None:
+        """One was sent."""
+        self.total += 1
+        self._lately.append(self._clock())
+        self.rate()
+
+    def rate(self) -> float:
+        """Frames a second lately."""
+        now = self._clock()
+        while self._lately and now - self._lately[0] > FRAMES_SECONDS:
+            self._lately.popleft()
+        return len(self._lately) / FRAMES_SECONDS

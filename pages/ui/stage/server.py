@@ -16,10 +16,12 @@ from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from dgp_core.live.limits import FRAME_SECONDS, SEND_SECONDS, SHARE
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
 from dgp_core.training.compile_cache import remember_compilations
-from pages.ui.stage.pace import Pace
+from pages.ui.stage.classroom import Classrooms
+from pages.ui.stage.pace import Frames, Pace
 from pages.ui.stage.painter import Painter
 from pages.ui.stage.status import Place, numbers, phase, status, waits_for
 from pages.ui.stage.timeline import held_step, timeline
@@ -28,12 +30,6 @@ from pages.ui.stage.wire import encode
 
 __all__ = ["WISHES", "Elements", "Frame", "Scene", "Server", "Viewer", "server", "stop"]
 
-FRAME_SECONDS = 0.1
-"""Between two frames at least."""
-SEND_SECONDS = 0.005
-"""… and for each browser that is sent them: 30 have 6 or 7 a second."""
-SHARE = 0.5
-"""Of one core's time that painting may take, however many runs are watched."""
 FILM_SECONDS = 0.4
 """What each moment of a stored film is shown for."""
 FIRST_SECONDS = 0.1
@@ -79,8 +75,10 @@ class Server:
     def __init__(self):
         remember_compilations()
         self.viewers, self.painter, self.pace = Viewers(), Painter(), Pace()
+        self.classrooms = Classrooms(self.viewers.ring_class)
         self.workshop = Workshop()
         self.workshop.on_change = self._changed
+        self.frames = Frames()
         self._asked: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
         """Since when somebody looks at it."""
         self._began: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
@@ -102,7 +100,10 @@ class Server:
 
     def place(self, run_id: str) -> Place:
         """Who is served before a run."""
-        return Place(self.workshop.place(run_id), self.workshop.compiling_place(run_id))
+        seat = self.workshop.place(run_id)
+        seconds = self.workshop.wait(seat) if seat else None
+        minutes = None if seconds is None else math.ceil(seconds / 60)
+        return Place(seat, self.workshop.compiling_place(run_id), minutes)
 
     # For the sockets.
 
@@ -194,7 +195,8 @@ class Server:
             which, outdated = f"{scene.run_id} {run.epoch}", run.outdated
             moment = self._moment(viewer, name, scene, run, patient)
             wait = waits_for(run, place, isinstance(moment, Snapshot))
-            text, since = status(run, place, wait), self._since(run, wait)
+            mine = self.workshop.owns(scene.run_id, viewer.owner)
+            text, since = status(run, place, wait, mine), self._since(run, wait)
             words: Elements = {
                 "state": {"phase": phase(run, place), "run": which, "clicks": scene.clicks}
                 | {"text": text, "since": since},
@@ -231,11 +233,18 @@ class Server:
                 packed[f"{name}/bar"] = encode(_bar(self.workshop.find(scene.run_id)))
         return packed
 
+    def class_page(self, viewer: Viewer) -> dict:
+        """What a browser is told of the class that its page teaches or follows."""
+        token = viewer.follows or viewer.teaches
+        return self.classrooms.page(viewer, self.viewers.followers(token)) if token else {}
+
     def hear(self, viewer: Viewer, message: dict) -> None:
-        """What a browser tells: the history slider's place, an inducing point's, or what was
-        pressed in a run's bar."""
+        """What a browser tells: the history slider's place, an inducing point's, what was pressed
+        in a run's bar, or where on the page a teacher is."""
         if "at" in message:
             self._hold(viewer, message["at"])
+        if "place" in message and not viewer.follows:
+            self.classrooms.look(viewer.teaches, message["place"])
         move, wish = message.get("move"), message.get("wish")
         if isinstance(move, dict):
             self._move(viewer, move)

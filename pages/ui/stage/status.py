@@ -13,6 +13,8 @@ class Place(NamedTuple):
     """Its place in the queue for a seat, from 1; 0 with a seat."""
     compiling: int
     """How many others are compiled before it."""
+    minutes: int | None = None
+    """Until it has a seat, by how it went lately; None where nobody knows."""
 
 
 def phase(run: Run, place: Place) -> str:
@@ -42,8 +44,11 @@ def waits_for(run: Run, place: Place, drawn: bool) -> str:
     return "" if drawn else "drawing"
 
 
-def status(run: Run, place: Place, wait: str) -> str:
-    """That word, and a sentence that says what it means; the browser adds how long a wait lasts."""
+def status(run: Run, place: Place, wait: str, mine: bool = True) -> str:
+    """That word, and a sentence that says what it means; the browser adds how long a wait lasts.
+
+    Who only watches is not told to press what is not there.
+    """
     word = phase(run, place)
     if wait == "compiling" and not place.compiling:
         return "**Compiling** this model (a few seconds)"
@@ -57,10 +62,12 @@ def status(run: Run, place: Place, wait: str) -> str:
     if wait == "drawing":
         return f"**{word.capitalize()}.** Its first picture is being prepared (a few seconds)"
     sentence = {
-        "queued": queue_words(place.seat),
+        "queued": queue_words(place.seat, None if place.minutes is None else 60.0 * place.minutes),
         "stopped": run.reason,
-        "finished": f"{run.reason} Reset to see it again.",
-        "paused": "Play goes on from here; Step takes one gradient step.",
+        "finished": f"{run.reason} Reset to see it again." if mine else run.reason,
+        "paused": "Play goes on from here; Step takes one gradient step."
+        if mine
+        else "Whoever started this run holds it here.",
         "training": "Each step moves both models a little uphill on their bounds.",
     }[word]
     if word == "training" and run.catching_up:

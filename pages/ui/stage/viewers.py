@@ -8,10 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from dgp_core.live.limits import MOST_SOCKETS
 from dgp_core.live.run import Run
 
 GONE_SECONDS = 30 * 60.0
 """A viewer who has neither socket nor script run for so long is forgotten."""
+
+QUIET_SECONDS = 0.7
+"""In which a page that follows a teacher's is made anew, before frames keep its browser busy."""
 
 Elements = dict[str, dict]
 """What a host shows, by its name: a figure and its alt text, or words, or a meter's value."""
@@ -39,6 +43,9 @@ class Bell:
 
     def __init__(self):
         self._loop, self._rung = asyncio.get_running_loop(), asyncio.Event()
+        self.since = time.monotonic()
+        self.over = False
+        """Whether its socket is to close, since its viewer has opened others."""
 
     def ring(self) -> None:
         if not self._rung.is_set():
@@ -69,10 +76,27 @@ class Viewer:
     """Of its sockets."""
     film: int = 0
     """The moment of its first film that its browser has come to by itself: see early.js."""
+    teaches: str = ""
+    """The class that its page is shown to."""
+    follows: str = ""
+    """The class of somebody else that its page follows."""
+    quiet_until: float = 0.0
+    """Its browser makes a page anew: frames wait."""
+    class_bells: set[Bell] = field(default_factory=set)
+    """Of its sockets, for what is told of its class."""
+
+    def attach(self, bell: Bell) -> None:
+        """One more socket; where there are too many, the oldest closes: a bad network may not have
+        told of its end."""
+        self.bells.add(bell)
+        for old in sorted(self.bells, key=lambda one: one.since)[:-MOST_SOCKETS]:
+            self.bells.discard(old)
+            old.over = True
+            old.ring()
 
     def ring(self) -> None:
         """There may be something new to see."""
-        for bell in tuple(self.bells):
+        for bell in (*self.bells, *self.class_bells):
             bell.ring()
 
 
@@ -111,3 +135,17 @@ class Viewers:
         for viewer in self.connected():
             if run_id is None or any(s.run_id == run_id for s in list(viewer.scenes.values())):
                 viewer.ring()
+
+    def followers(self, token: str) -> int:
+        """How many browsers follow a class."""
+        return len({viewer.owner for viewer in self.connected() if viewer.follows == token})
+
+    def ring_class(self, token: str, anew: bool = False) -> None:
+        """Wakes those who teach or follow a class; pages that are made anew get no frames
+        meanwhile."""
+        for viewer in self.connected():
+            if token in (viewer.teaches, viewer.follows):
+                if anew and viewer.follows:
+                    viewer.quiet_until = time.monotonic() + QUIET_SECONDS
+                for bell in tuple(viewer.class_bells):
+                    bell.ring()

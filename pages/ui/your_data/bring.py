@@ -1,5 +1,6 @@
 """Step 1 of "Your data": a file, a pasted table, a shipped set, or a saved model."""
 
+import os
 import time
 from dataclasses import replace
 from typing import Any
@@ -8,12 +9,14 @@ import streamlit as st
 
 from datasets.catalogue import entry
 from datasets.shipped import FILES, SHIPPED
-from dgp_core import archive
+from dgp_core import line_file
 from dgp_core.archive import ArchiveError
 from dgp_core.outcome import Outcome
+from dgp_core.tables.encodings import check_text
 from dgp_core.tables.plain import visible
 from dgp_core.tables.reading import WAY_ON
 from dgp_core.tables.table import TableError, propose_target, read_table
+from pages.ui.sentences import complaint, safe
 from pages.ui.your_data.commands import large_file_command, unknown_command
 from pages.ui.your_data.upload_state import (
     LIMITS,
@@ -21,7 +24,6 @@ from pages.ui.your_data.upload_state import (
     persistent_key,
     release,
     reset_controls,
-    safe,
     upload_state,
     uploaded_file,
 )
@@ -43,27 +45,74 @@ FILE_SETS = tuple(name for name, shipped in SHIPPED.items() if not shipped.file.
 """Shipped sets that are tables."""
 
 
-def load_table(source: Any, name: str, target: str | None = None, task: str | None = None) -> None:
-    """Reads a table; where that fails, the last one stays and `load_error` says why."""
+KEPT_BYTES = 64 << 20
+"""A file up to this size can be read again in another way; a larger one would be held twice."""
+
+
+def load_table(
+    source: Any,
+    name: str,
+    target: str | None = None,
+    task: str | None = None,
+    options: dict[str, Any] | None = None,
+) -> str:
+    """Reads a table, as it is guessed or as `options` say; where that fails, the last one stays.
+
+    Returns why it failed, or nothing; of a file that is new, `load_error` says it.
+    """
     state = upload_state()
-    state.load_error = state.command = ""
+    again = options is not None
+    state.load_error = state.command = state.reading_error = ""
     began = time.perf_counter()
     try:
-        table = read_table(source, name, LIMITS)
+        table = read_table(source, name, LIMITS, **(options or {}))
         if target is None:
             target = propose_target(table).value
     except TableError as error:
-        state.load_error = str(error)
-        if WAY_ON in state.load_error:
-            state.command = large_file_command(source, name)
-        return
+        if not again:
+            state.source = _kept(source, name)
+            state.unread = state.reading_open = state.source is not None and WAY_ON not in str(
+                error
+            )
+            reset_controls(*(name for name in state.controls if name.startswith("read ")))
+            state.load_error = str(error)
+            if WAY_ON in state.load_error:
+                state.command = large_file_command(source, name)
+        return str(error)
     seconds = time.perf_counter() - began
     state.loaded = LoadedTable(table, table, name, target, task, seconds)
     state.prepared, state.prepared_from = None, ()
     state.fit_error = state.column_error = ""
+    state.unread = False
+    if not again:
+        state.source, state.reading_open = _kept(source, name), bool(table.reading.doubtful)
+        reset_controls(*(name for name in state.controls if name.startswith("read ")))
     reset_controls("target", "task", "missing", "transform", "column")
     reset_controls("layers", "inducing", "steps", "folds", "seed", "kernel")
+    reset_controls("judge_by", "latest_column", "groups_column")
     reset_controls(*(name for name in state.controls if name.startswith(COLUMN_PREFIXES)))
+    return ""
+
+
+def _kept(source: Any, name: str) -> tuple[str, bytes] | None:
+    """A file that was brought, to be read again; None of a path, and of what is too large."""
+    if isinstance(source, bytes):
+        return name, source
+    if isinstance(source, str | os.PathLike) or source.seek(0, 2) > KEPT_BYTES:
+        return None
+    source.seek(0)
+    return name, source.read()
+
+
+def _is_text(file: tuple[str, bytes] | None) -> bool:
+    """Whether a file that could not be read may be a table all the same."""
+    if file is None or not file[1].strip():
+        return False
+    try:
+        check_text(memoryview(file[1]))
+    except TableError:
+        return False
+    return True
 
 
 def load_shipped(name: str) -> None:
@@ -78,7 +127,8 @@ def load_shipped(name: str) -> None:
             if column.name not in inputs and column.kind != "dropped":
                 table = table.decide(column.name, "dropped")
         file = f"datasets/files/{shipped.file}"
-        upload_state().loaded = replace(loaded, decided=table, file=file)
+        content = path.read_bytes()
+        upload_state().loaded = replace(loaded, decided=table, file=file, content=content)
 
 
 def open_model(file: Any) -> None:
@@ -86,7 +136,7 @@ def open_model(file: Any) -> None:
     state = upload_state()
     state.model_error = ""
     try:
-        record = archive.load(file)
+        record = line_file.load(file)
         Outcome(record)
     except (ArchiveError, TableError) as error:
         state.model_error = str(error)
@@ -187,14 +237,14 @@ def show() -> None:
             on_change=model_changed,
         )
         if state.model_error:
-            st.error(safe(state.model_error), icon=":material/error:")
+            complaint(state.model_error)
         if state.opened is not None:
             st.success(
                 f"**{safe(state.opened[0])}** is open: step 5 below predicts with it.",
                 icon=":material/check:",
             )
     if state.load_error and origin != "model":
-        st.error(safe(state.load_error), icon=":material/error:")
+        complaint(state.load_error)
         if state.command:
             st.markdown("In a terminal, this trains on the whole file:")
             st.code(state.command, language="bash")

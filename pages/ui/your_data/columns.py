@@ -19,6 +19,7 @@ from dgp_core.tables.table import (
 )
 from dgp_core.training.plan import counted
 from pages.figures.collection import rows_figure
+from pages.ui.sentences import complaint, safe
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 from pages.ui.your_data.upload_state import (
@@ -26,7 +27,6 @@ from pages.ui.your_data.upload_state import (
     persistent_key,
     reset_controls,
     row_table,
-    safe,
     set_control,
     upload_state,
 )
@@ -213,7 +213,7 @@ def choose_target() -> Prepared | None:
                 names,
                 key=persistent_key("target", first, names),
                 on_change=reset_controls,
-                args=("task", "transform"),
+                args=("task", "transform", "judge_by", "latest_column", "groups_column"),
                 help="Text with up to 100 distinct values can be a target; as an input it may have "
                 "1,000, of which the 19 most frequent are told apart.",
                 format_func=visible,
@@ -243,7 +243,7 @@ def choose_target() -> Prepared | None:
         with st.spinner("Turning the rows into numbers …", show_time=True):
             return prepare(target, task, missing, "none" if fixed else transform)
     except TableError as error:
-        st.error(safe(error), icon=":material/error:")
+        complaint(error)
         return None
 
 

@@ -5,6 +5,7 @@ import zlib
 from typing import Any
 
 from dgp_core.gp.model import ModelSpec
+from dgp_core.gp.splits import SplitBy
 from dgp_core.script import decisions
 from dgp_core.tables.reading import first_rows_of_parquet
 from dgp_core.tables.table import Table, TableError, propose_target, read_table
@@ -26,7 +27,7 @@ def large_file_command(source: Any, name: str) -> str:
             head = first_rows_of_parquet(source)
         else:
             head = head[: head.rfind(b"\n") + 1]
-        table = read_table(head, name, None)
+        table = read_table(head, name)
         return fit_command(LoadedTable(table, table, name), propose_target(table).value)
     except (TableError, AttributeError, ValueError, zlib.error):
         return unknown_command(name)
@@ -48,6 +49,7 @@ def fit_command(
     missing: str | None = None,
     transform: str = "none",
     plan: Plan | None = None,
+    by: SplitBy | None = None,
 ) -> str:
     """The command that trains the same in a terminal."""
     options: list[tuple[str, Any]] = [
@@ -56,7 +58,10 @@ def fit_command(
         ("missing", missing),
         ("transform", None if transform == "none" else transform),
         *(("column", decision) for decision in _decisions(loaded)),
+        *_reading(loaded.read),
     ]
+    if by is not None:
+        options.append(("judge-by", by.way + (f":{by.column}" if by.column else "")))
     if plan is not None:
         model, train = plan.model, plan.train
         options += [
@@ -68,8 +73,24 @@ def fit_command(
             ("seed", train.seed),
         ]
     options.append(("out", "model.npz"))
-    given = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
-    return " \\\n  ".join([_program(loaded.file), *given])
+    return " \\\n  ".join([_program(loaded.file), *_written(options)])
+
+
+def _reading(table: Table) -> list[tuple[str, Any]]:
+    """How the file is to be read, where that is not guessed."""
+    given = dict(table.options.given)
+    header = given.pop("header", None)
+    named = [] if header is None else [("header" if header else "no-header", "")]
+    return [*given.items(), *named]
+
+
+def _written(options: list[tuple[str, Any]]) -> list[str]:
+    """Options as a shell takes them; an empty value is a flag's."""
+    return [
+        f"--{name}" + (f"={shlex.quote(str(value))}" if value != "" else "")
+        for name, value in options
+        if value is not None
+    ]
 
 
 def _decisions(loaded: LoadedTable) -> list[str]:
@@ -84,4 +105,5 @@ def _decisions(loaded: LoadedTable) -> list[str]:
 def predict_command(table: Table) -> str:
     """The command that predicts a file in a terminal."""
     file = f"./{table.name}" if table.name.startswith("-") else table.name
-    return f"python -m dgp_core predict model.npz {shlex.quote(file)} --out=predictions.csv"
+    given = " ".join(_written([*_reading(table), ("out", "predictions.csv")]))
+    return f"python -m dgp_core predict model.npz {shlex.quote(file)} {given}"

@@ -5,12 +5,16 @@ from functools import partial
 
 import streamlit as st
 
-from dgp_core.live.trial import EXACT_ROWS, FEWEST_FOLDS, MOST_FOLD_CELLS, MOST_FOLDS, Trial
+from dgp_core.gp.splits import BY_CHANCE, FEWEST_FOLDS, MOST_FOLDS, SplitBy
+from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS, Trial
 from dgp_core.live.workshop import MOST_CELLS, Workshop, WorkshopError
-from dgp_core.tables.table import Prepared
+from dgp_core.tables.plain import visible
+from dgp_core.tables.splitting import group_columns, propose_split, split_by, time_columns
+from dgp_core.tables.table import Prepared, TableError
 from dgp_core.training.plan import Plan, counted, duration, estimate_plan, plan_for
 from pages.figures import boards
 from pages.ui import session
+from pages.ui.sentences import complaint, safe
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
 from pages.ui.theme import page_ink
@@ -19,9 +23,9 @@ from pages.ui.your_data.progress import PATIENCE, progress_bar, stop_button
 from pages.ui.your_data.upload_state import (
     HELD_OUT,
     Fitted,
+    cached,
     persistent_key,
     reset_controls,
-    safe,
     upload_state,
 )
 
@@ -29,11 +33,13 @@ KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic")
 LONG_SECONDS = 300.0
 """Folds that would take longer are not proposed: they can be added once the main fit is over."""
 STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+JUDGE_BY = {"chance": "Chance", "latest": "The latest rows", "groups": "Whole groups"}
+"""The ways to hold rows out, as they are offered."""
 TITLES = {"deep": "the deep model", "single": "its single-layer rival"}
 """The names of a fit's models in its progress line."""
 
 
-def start(workshop: Workshop, plan: Plan, folds: int) -> None:
+def start(workshop: Workshop, plan: Plan, folds: int, by: SplitBy) -> None:
     """Fits the prepared rows; where that fails, `fit_error` says why."""
     state = upload_state()
     assert state.loaded is not None and state.prepared is not None
@@ -50,6 +56,9 @@ def start(workshop: Workshop, plan: Plan, folds: int) -> None:
             plan.train,
             folds,
             fraction=1 - HELD_OUT,
+            boosting=True,
+            by=by,
+            refit=lambda train, prepared=state.prepared: prepared.refit(train).dataset,
             titles=TITLES,
         )
     except (WorkshopError, ValueError) as error:
@@ -69,6 +78,56 @@ def can_fold(prepared: Prepared) -> bool:
     """Whether these rows can be cross-validated here."""
     data = prepared.dataset
     return data.X.size <= MOST_FOLD_CELLS and len(data) >= FEWEST_FOLDS
+
+
+def choose_split(prepared: Prepared) -> SplitBy:
+    """Which rows the models are judged by; the proposal of the columns at first."""
+    state = upload_state()
+    assert state.loaded is not None
+    table, target = state.loaded.decided, state.controls["target"]
+    proposal, times, groups = cached(
+        "judge_by",
+        (table, target),
+        lambda: (
+            propose_split(table, target),
+            time_columns(table, target),
+            group_columns(table, target),
+        ),
+    )
+    columns = {"latest": times, "groups": groups}
+    ways = [way for way in JUDGE_BY if way == "chance" or columns[way]]
+    proposed, column = proposal.value
+    with st.container(horizontal=True, vertical_alignment="bottom", key="judge_by"):
+        way = st.segmented_control(
+            "Judge by",
+            ways,
+            format_func=JUDGE_BY.__getitem__,
+            key=persistent_key("judge_by", proposed, ways),
+            required=True,
+            help=f"Which rows the models do not see. Proposed: {JUDGE_BY[proposed].lower()}. "
+            f"{safe(proposal.reason)} By chance, the verdict is about more rows of the same kind; "
+            "for forecasts, hold out the latest rows; for new patients, shops or stations, whole "
+            "groups.",
+        )
+        way = way or "chance"
+        if way != "chance":
+            first = column if column in columns[way] else columns[way][0]
+            column = st.selectbox(
+                "by the column" if way == "latest" else "of the column",
+                columns[way],
+                key=persistent_key(f"{way}_column", first, columns[way]),
+                format_func=visible,
+                width=240,
+            )
+    try:
+        return cached(
+            "split_by",
+            (prepared, table, way, column),
+            lambda: split_by(table, way, column, prepared.rows),  # pyright: ignore[reportArgumentType]
+        )
+    except TableError as error:
+        st.warning(f"{safe(error)} Rows are held out by chance.", icon=":material/warning:")
+        return BY_CHANCE
 
 
 def choose_plan(prepared: Prepared) -> tuple[Plan, int]:
@@ -148,6 +207,7 @@ def show_plan(prepared: Prepared) -> None:
     state = upload_state()
     st.header("2 · Fit", anchor="fit")
     words = st.container()
+    by = choose_split(prepared)
     plan, folds = choose_plan(prepared)
     if too_many(prepared):
         st.info(
@@ -155,19 +215,15 @@ def show_plan(prepared: Prepared) -> None:
             "trains the same:",
             icon=":material/terminal:",
         )
-        st.code(_command(plan), language="bash")
+        st.code(_command(plan, by), language="bash")
         return
     n_train = int((1 - HELD_OUT) * len(prepared.dataset))
-    rows = counted(len(prepared.dataset) - n_train, "row")
-    judged = (
-        f"{folds} folds, so that every row is predicted once by models that have not seen it"
-        if folds
-        else f"one row in ten, which the models do not see ({rows})"
-    )
+    judged = _judged(by, folds, len(prepared.dataset) - n_train)
     exact = prepared.dataset.task == "regression" and n_train <= EXACT_ROWS
     words.markdown(
         f"**The plan.** {plan.sentence} Its single-layer rival, the straight line"
-        + (" and the exact GP" if exact else "")
+        + (", the exact GP" if exact else "")
+        + " and gradient boosting"
         + f" are fitted beside it. They are judged by {judged}. **Training takes "
         f"{duration(estimate_plan(plan, folds))}** on this machine as it is now; scoring"
         + (" and the exact GP come" if exact else " comes")
@@ -183,13 +239,13 @@ def show_plan(prepared: Prepared) -> None:
             icon=":material/play_arrow:",
             key="fit",
             on_click=start,
-            args=(session.workshop(), plan, folds),
+            args=(session.workshop(), plan, folds, by),
         )
         with st.popover("In a terminal", icon=":material/terminal:"):
             st.markdown("The same fit in a terminal, however long it takes:")
-            st.code(_command(plan), language="bash")
+            st.code(_command(plan, by), language="bash")
     if state.fit_error:
-        st.error(safe(state.fit_error), icon=":material/error:")
+        complaint(state.fit_error)
     if other_data:
         st.info(
             "The data have changed since: the results below are of the earlier fit.",
@@ -197,13 +253,36 @@ def show_plan(prepared: Prepared) -> None:
         )
 
 
-def _command(plan: Plan) -> str:
+def _judged(by: SplitBy, folds: int, n_held: int) -> str:
+    """What the models are judged by, in words."""
+    column = safe(by.column)
+    if by.way == "latest":
+        return (
+            f"{folds} blocks of later rows by {column}, each predicted by models of all rows before"
+            if folds
+            else f"the latest rows by {column} (one in ten), which the models do not see"
+        )
+    if by.way == "groups":
+        return (
+            f"{folds} folds of whole groups of {column}, so that every group is predicted once by "
+            "models that have not seen it"
+            if folds
+            else f"whole groups of {column} (one in ten), which the models do not see"
+        )
+    return (
+        f"{folds} folds, so that every row is predicted once by models that have not seen it"
+        if folds
+        else f"one row in ten, which the models do not see ({counted(n_held, 'row')})"
+    )
+
+
+def _command(plan: Plan, by: SplitBy) -> str:
     state = upload_state()
     assert state.loaded is not None
     chosen = state.controls
     transform = chosen["transform"] if chosen["task"] == "regression" else "none"
     return fit_command(
-        state.loaded, chosen["target"], chosen["task"], chosen["missing"], transform, plan
+        state.loaded, chosen["target"], chosen["task"], chosen["missing"], transform, plan, by
     )
 
 
@@ -244,7 +323,12 @@ def show_progress(fitted: Fitted) -> None:
                 "rows.",
             )
             takes = duration(estimate_plan(fitted.plan, 5))
-            st.caption(f"Five folds make the verdict surer: every row is held out once. {takes}.")
+            what = {
+                "chance": "every row is held out once",
+                "latest": "five blocks of later rows are held out",
+                "groups": "every group is held out once",
+            }[trial.by.way]
+            st.caption(f"Five folds make the verdict surer: {what}. {takes}.")
     if not fitted.over:
         stop_button(
             [trial],
@@ -259,7 +343,10 @@ def show_progress(fitted: Fitted) -> None:
 def cross_validate(fitted: Fitted) -> None:
     """Adds five folds after the main fit."""
     fitted.folds = min(5, len(fitted.prepared.dataset))
-    fitted.trial.cross_validate(fitted.folds)
+    try:
+        fitted.trial.cross_validate(fitted.folds)
+    except ValueError as error:
+        fitted.folds, upload_state().fit_error = 0, str(error)
 
 
 def show_live(fitted: Fitted) -> None:

@@ -6,14 +6,16 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from dgp_core.evaluation import comparison, diagnostics
+from dgp_core.evaluation import comparison, conformal, diagnostics
+from dgp_core.evaluation.conformal import Widening
 from dgp_core.tables.plain import visible
 from pages.figures.scores import MODELS, best_model, markdown, score_table, together
 from pages.figures.your_data import agreement_figure, calibration_figure, residual_figure
 from pages.ui.glossary_links import Linker
+from pages.ui.sentences import safe
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
-from pages.ui.your_data.upload_state import Fitted, persistent_key, row_table, safe
+from pages.ui.your_data.upload_state import Fitted, persistent_key, row_table, upload_state
 
 WORST_ROWS = 10
 
@@ -27,13 +29,33 @@ def verdict(fitted: Fitted) -> comparison.Verdict | None:
 
 def choose_model(fitted: Fitted, name: str, label: str, more: tuple[str, ...] = ()) -> str:
     """Which model to use; at first the one that the verdict names."""
-    found = verdict(fitted)
-    options = ["deep", *(["single"] if fitted.plan.model.layers > 1 else []), *more]
+    found, scored = verdict(fitted), {card.model for card in fitted.scored()}
+    options = ["deep", *(["single"] if fitted.plan.model.layers > 1 else [])]
+    options += [model for model in more if model in scored]
     if len(options) == 1 or found is None:
         return "deep"
-    first = "deep" if found.word in ("deep", "too_few") or "single" not in options else "single"
-    first = found.word if found.word in more else first
-    return _choose(label, name, first, options)
+    return _choose(label, name, _first(found, options), options)
+
+
+def _first(found: comparison.Verdict, options: list[str]) -> str:
+    """The recommended model, or of the two GPs the better one."""
+    if found.model in options:
+        return found.model
+    deeper = found.comparisons and found.comparisons[0].word == "better"
+    return "deep" if deeper or "single" not in options else "single"
+
+
+def widening(fitted: Fitted, model: str) -> Widening | None:
+    """By how much a model's intervals are to be widened; None where nobody wants it, or its
+    held-out rows are too few to tell."""
+    if not upload_state().controls.get("widen"):
+        return None
+    return possible_widening(fitted, model)
+
+
+def possible_widening(fitted: Fitted, model: str) -> Widening | None:
+    own = [card for card in fitted.scored() if card.model == model]
+    return conformal.widening(own, fitted.trial.by, fitted.plan.train.seed)
 
 
 def _choose(label: str, name: str, first: str, options: list[str]) -> str:
@@ -57,6 +79,7 @@ def show(fitted: Fitted, essay: Linker) -> None:
     with st.container(key="verdict"):
         st.markdown(("" if fitted.over else "So far: ") + safe(found.sentence))
     st.markdown(safe(" ".join(filter(None, (found.calibration, found.scope)))))
+    offer_widening(fitted, found)
     st.caption(essay.linked(comparison.RULE))
     with st.container(key="scores"):
         scored = comparison.table(cards)
@@ -65,15 +88,46 @@ def show(fitted: Fitted, essay: Linker) -> None:
         st.caption(unit)
     _explain_scores(fitted)
     models = [model for model in MODELS if model in {card.model for card in cards}]
-    best = models[0] if found.word in ("deep", "too_few") or "single" not in models else "single"
+    best = found.model if found.model in models else models[0]
     card = together(in_file(fitted, cards), _choose("Look closer at", "judged", best, models))
     assert card is not None
     _diagnostics(fitted, card)
 
 
+def offer_widening(fitted: Fitted, found: comparison.Verdict) -> None:
+    """Where the recommended model is overconfident: conformal widening, and what it is worth."""
+    possible = None if found.honest else possible_widening(fitted, found.model)
+    wanted = bool(upload_state().controls.get("widen"))
+    if possible is None and not wanted:
+        return
+    st.toggle(
+        "Widen its intervals by held-out rows (conformal)",
+        key=persistent_key("widen", False),
+        help="Half of the held-out rows say how far the intervals must be stretched to hold 90 %; "
+        "the other half check it. It changes intervals, not means, wherever this model is used "
+        "below: one row, files, the model file and the report.",
+    )
+    if (now := widening(fitted, found.model)) is not None:
+        st.caption(f"Widened. {now.sentence}")
+    elif upload_state().controls.get("widen"):
+        st.caption("Too few rows are held out to widen this model's intervals.")
+
+
 def in_file(fitted: Fitted, cards: Sequence[comparison.ScoreCard]) -> list[comparison.ScoreCard]:
     """Cards with the file's own row numbers."""
     return [replace(card, rows=fitted.prepared.rows[card.rows]) for card in cards]
+
+
+def judged_by(fitted: Fitted) -> str:
+    """Which rows were held out, in a sentence."""
+    by = fitted.trial.by
+    return {
+        "chance": "Rows were held out by chance.",
+        "latest": f"The latest rows by {visible(by.column)} were held out: models are judged on "
+        "rows later than any they were trained on.",
+        "groups": f"Whole groups of {visible(by.column)} were held out: models are judged on "
+        "groups that they were not trained on.",
+    }[by.way]
 
 
 def log_unit(fitted: Fitted) -> str:

@@ -46,9 +46,9 @@ def show(fitted: Fitted, live: bool, essay: Linker) -> None:
             args=(record,),
         )
         return
-    data, model, scaler = fitted.prepared.dataset, record.state.model, record.scaler
+    data, model, scaler = fitted.main.dataset, record.state.model, record.scaler
     held_out = data.take(fitted.trial.held_rows)
-    groups = explain.groups_of(data, fitted.prepared.recipe)
+    groups = explain.groups_of(data, fitted.main.recipe)
     with st.spinner("Permuting inputs, one after another …", show_time=True):
         importance = cached(
             "importance", record, lambda: explain.importance(model, scaler, held_out, groups)
@@ -96,7 +96,7 @@ def _responses(fitted: Fitted, record: Archive, groups: dict, order: list[str]) 
     key = persistent_key("shown", first)
     st.session_state[key] = [n for n in st.session_state[key] if n in groups] or first
     shown = st.multiselect("Inputs", order, key=key, format_func=visible, max_selections=9)
-    responses, data = cached("responses", record, dict), fitted.prepared.dataset
+    responses, data = cached("responses", record, dict), fitted.main.dataset
     model, scaler = record.state.model, record.scaler
     with st.spinner("Varying one input …", show_time=True):
         for name in shown:
@@ -116,7 +116,7 @@ def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> Non
     st.markdown(
         "**Two inputs together.** A map shows where the effect of one depends on the other."
     )
-    data = fitted.prepared.dataset
+    data = fitted.main.dataset
     one, two, three, four = st.columns(4, gap="medium")
     with one:
         key = persistent_key("map_x", order[0], order)

@@ -6,6 +6,7 @@ that is not shown: `persistent_key` restores it.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from dgp_core.archive import Archive, Source
 from dgp_core.evaluation.comparison import ScoreCard
+from dgp_core.line_file import LineArchive
 from dgp_core.live.keep import Which, archive_of, source_of
 from dgp_core.live.run import Run
 from dgp_core.live.trial import Trial
 from dgp_core.live.workshop import WorkshopError
-from dgp_core.tables.plain import plain, visible
+from dgp_core.tables.plain import visible
 from dgp_core.tables.table import Limits, Prepared, Table, as_written
 from dgp_core.training.plan import Plan
 
@@ -43,6 +45,8 @@ class LoadedTable:
     task: str | None = None
     seconds: float = 0.0
     """Time taken to read it."""
+    content: bytes | None = None
+    """The file itself, of a set that comes with this lab: its script holds it."""
 
 
 @dataclass(eq=False)
@@ -61,6 +65,12 @@ class Fitted:
     """The latest saved models, deep or rival."""
     source: Source | None = None
     """Which rows they were trained on; hashing them takes a while."""
+
+    @cached_property
+    def main(self) -> Prepared:
+        """The rows as numbers that the main fit's training rows decide: what stands for a missing
+        cell, and which levels are inputs."""
+        return self.prepared.refit(self.trial.train_rows)
 
     @property
     def over(self) -> bool:
@@ -92,11 +102,12 @@ class Fitted:
         if self.learning or run is None or run.latest is None or run.latest.step == 0:
             return
         if self.source is None:
-            self.source = source_of(self.prepared.dataset, HELD_OUT, self.plan.train.seed)
+            seed, by = self.plan.train.seed, self.trial.by
+            self.source = source_of(self.main.dataset, HELD_OUT, seed, by)
         for which in ("deep", "rival") if self.plan.model.layers > 1 else ("deep",):
             known = self.archives.get(which)
             if known is None or known.progress.steps != run.latest.step:
-                self.archives[which] = archive_of(run, which, self.prepared.recipe, self.source)
+                self.archives[which] = archive_of(run, which, self.main.recipe, self.source)
 
     def archive(self, which: Which) -> Archive | None:
         """A model of the main run as last saved; None while it trains."""
@@ -125,6 +136,14 @@ class UploadState:
     load_error: str = ""
     command: str = ""
     """What to type in a terminal where the last file was too large."""
+    source: tuple[str, bytes] | None = None
+    """The last file and its name, to be read again in another way; None where it is too large."""
+    unread: bool = False
+    """Whether it could not be read."""
+    reading_open: bool = False
+    """Whether the controls of the reading are shown: a guess may be wrong, or somebody chose."""
+    reading_error: str = ""
+    """Why the file cannot be read as chosen."""
     pasted: bytes = b""
     """The last table that was pasted, as a file."""
     column_error: str = ""
@@ -136,7 +155,7 @@ class UploadState:
     """Seconds that it took."""
     fitted: Fitted | None = None
     fit_error: str = ""
-    opened: tuple[str, Archive] | None = None
+    opened: tuple[str, Archive | LineArchive] | None = None
     """The name of a saved model's file, and the model."""
     model_error: str = ""
     second: Table | None = None
@@ -205,8 +224,3 @@ def release(file: UploadedFile) -> None:
 def row_table(table: Table, rows: slice | np.ndarray) -> dict[str, list]:
     """Some rows of a table, all columns, under names that are safe to show."""
     return {visible(n, 80) or "·": as_written(c, rows) for n, c in table.cells.items()}
-
-
-def safe(sentence: object) -> str:
-    """A sentence that may hold names from a file, escaped for Markdown."""
-    return plain(sentence, 1200)

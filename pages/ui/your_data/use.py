@@ -1,6 +1,7 @@
 """Step 5 of "Your data": predict one row or a file, and download the model, script and report."""
 
 import io
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import Any
@@ -8,22 +9,43 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from dgp_core import archive
+from dgp_core import archive, line_file
 from dgp_core.archive import Archive
 from dgp_core.evaluation import comparison, explain, forecast
+from dgp_core.evaluation.boosting import boosted
 from dgp_core.gp.data import sample_places
-from dgp_core.outcome import Outcome
+from dgp_core.gp.domain import Domain
+from dgp_core.line_file import LineArchive
+from dgp_core.outcome import (
+    DISTANCE,
+    OUTSIDE,
+    WIDENED,
+    Line,
+    Outcome,
+    Tally,
+    Trees,
+    line_record,
+)
 from dgp_core.script import Upload, decisions, script
 from dgp_core.tables.plain import visible
-from dgp_core.tables.recipe import UNITS
-from dgp_core.tables.table import Table, TableError, read_table
+from dgp_core.tables.recipe import UNITS, Recipe
+from dgp_core.tables.table import Table, TableError, read_alike
 from dgp_core.training.plan import counted
 from pages.figures.report import fit_report
+from pages.figures.scores import MODELS
 from pages.figures.your_data import interval_figure, probability_figure
+from pages.ui.sentences import complaint, safe
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 from pages.ui.your_data.commands import predict_command
-from pages.ui.your_data.judge import choose_model, in_file, log_unit, verdict
+from pages.ui.your_data.judge import (
+    choose_model,
+    in_file,
+    judged_by,
+    log_unit,
+    verdict,
+    widening,
+)
 from pages.ui.your_data.upload_state import (
     HELD_OUT,
     LIMITS,
@@ -31,7 +53,6 @@ from pages.ui.your_data.upload_state import (
     cached,
     persistent_key,
     release,
-    safe,
     upload_state,
     uploaded_file,
 )
@@ -43,28 +64,31 @@ MOST_PREDICTED_CELLS = 20_000_000
 MOST_SLIDERS = 30
 
 
-def packed(record: Archive) -> bytes:
+def packed(record: Archive | LineArchive) -> bytes:
     """A model as the bytes of its file."""
     file = io.BytesIO()
-    archive.save(file, record)
+    if isinstance(record, LineArchive):
+        line_file.save(file, record)
+    else:
+        archive.save(file, record)
     return file.getvalue()
 
 
-def read_second(source: Any, name: str) -> None:
-    """Reads a file to predict; where that fails, `second_error` says why."""
+def read_second(source: Any, name: str, recipe: Recipe) -> None:
+    """Reads a file to predict as the model's own; where that fails, `second_error` says why."""
     state = upload_state()
     state.second, state.second_error = None, ""
     try:
-        state.second = read_table(source, name, LIMITS)
+        state.second = read_alike(source, recipe, name, LIMITS)
     except TableError as error:
         state.second_error = str(error)
 
 
-def predictions_csv(outcome: Outcome, table: Table) -> bytes:
-    """A file's own columns and the predictions, as CSV."""
-    file = io.BytesIO()
-    file.writelines(outcome.csv([table]))
-    return file.getvalue()
+def predictions_csv(outcome: Outcome, table: Table) -> tuple[bytes, Tally]:
+    """A file's own columns and the predictions, as CSV, and how many there are."""
+    file, tally = io.BytesIO(), Tally()
+    file.writelines(outcome.csv([table], tally))
+    return file.getvalue(), tally
 
 
 def show(fitted: Fitted | None) -> None:
@@ -83,71 +107,109 @@ def show(fitted: Fitted | None) -> None:
         )
     if source == "fit":
         assert fitted is not None
-        which = choose_model(fitted, "used", "Which model?", ("linear",))
+        which = choose_model(fitted, "used", "Which model?", ("linear", "exact", "boosting"))
         record = fitted.archive("rival" if which == "single" else "deep")
         if record is None:
             st.markdown(fitted.without_model("use it as it is"))
             return
-    else:
-        assert state.opened is not None
-        which, record = "deep", state.opened[1]
-        fitted = None
-    if which == "linear":
-        assert fitted is not None
-        use_line(fitted, record)
+        if which in WITHOUT_STEPS:
+            use_reference(fitted, record, which)
+            return
+        widened = widening(fitted, which)
+        used: Archive | LineArchive = record
+        if widened is not None:
+            used = cached("widened", (record, widened), lambda: replace(record, widening=widened))
+        say_what(used)
+        predict(cached("outcome", used, lambda: Outcome(used)))
+        downloads(used, fitted, record)
         return
-    L, taken = record.model.layers, record.progress.steps
+    assert state.opened is not None
+    opened_record = state.opened[1]
+    say_what(opened_record)
+    predict(cached("outcome", opened_record, lambda: Outcome(opened_record)))
+    downloads(opened_record)
+
+
+def say_what(record: Archive | LineArchive) -> None:
+    """Which model this is, and whether its intervals were widened."""
     rows, source = "", record.source
     if source is not None and source.rows:
         n = round((1 - source.held_out) * source.rows)
         rows = f" on {n:,} of {counted(source.rows, 'row')}"
+    what = "The straight line"
+    if isinstance(record, Archive):
+        what = f"A model with {counted(record.model.layers, 'layer')}"
+        rows = f", trained for {counted(record.progress.steps, 'step')}{rows}"
     st.markdown(
-        f"A model with {counted(L, 'layer')} that predicts "
-        f"**{safe(', '.join(record.output_names))}** from "
-        f"{counted(len(record.input_names), 'input')}, trained for {counted(taken, 'step')}{rows}."
+        f"{what} that predicts **{safe(', '.join(record.output_names))}** from "
+        f"{counted(len(record.input_names), 'input')}{rows}."
     )
-    predict(record, cached("outcome", record, lambda: Outcome(record)))
-    downloads(fitted, record)
 
 
-def use_line(fitted: Fitted, record: Archive) -> None:
-    """Predictions of the straight line; the fit's script has it too."""
-    data = fitted.prepared.dataset
-    rows = fitted.trial.train_rows
+WITHOUT_STEPS = {
+    "linear": "",
+    "exact": "An exact GP's prediction needs its training rows, so it has no model file",
+    "boosting": "Gradient boosting is scikit-learn's, so it has no model file",
+}
+"""Models that are fitted at once, and why some have no file."""
+
+
+def use_reference(fitted: Fitted, record: Archive, which: str) -> None:
+    """Predictions of the straight line, the exact GP or gradient boosting."""
+    main, rows = fitted.main, fitted.trial.train_rows
+    train = main.dataset.take(sample_places(rows, forecast.LINEAR_ROWS))
+    widened = widening(fitted, which)
+    if which == "linear":
+        line = cached("line", fitted, lambda: line_record(train, main.recipe, fitted.source))
+        used = cached("wide_line", (line, widened), lambda: replace(line, widening=widened))
+        say_what(used)
+        predict(cached("outcome", used, lambda: Outcome(used)))
+        downloads(used, fitted, record)
+        return
     st.markdown(
-        f"The straight line through {len(rows):,} of {counted(len(data), 'row')}: what any "
-        f"spreadsheet would fit to **{safe(', '.join(data.output_names))}**. It has no model file; "
-        "the script fits it too, under the name “linear”."
+        f"{MODELS[which]} of {len(rows):,} of {counted(len(main.dataset), 'row')}, for "
+        f"**{safe(', '.join(main.dataset.output_names))}**. {WITHOUT_STEPS[which]}: predict here"
+        + (", or in Python with the script." if which == "boosting" else ".")
     )
-    places, recipe = sample_places(rows, forecast.LINEAR_ROWS), fitted.prepared.recipe
-    outcome = cached("line", fitted, lambda: Outcome.of_line(recipe, data.take(places)))
-    predict(record, outcome, has_file=False)
+
+    def fit() -> Line | Trees:
+        if which == "exact":
+            return Line(forecast.exact_gp(train, fitted.trial.kernel))
+        return Trees(boosted(train))
+
+    with st.spinner(f"Fitting {MODELS[which].lower()} …", show_time=True):
+        model = cached("reference", (fitted, which), fit)
+    key = (model, widened)
+    outcome = cached("outcome", key, lambda: Outcome.of(main.recipe, train, model, widened))
+    predict(outcome, has_file=False)
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, key="downloads"):
         script_and_report(fitted, record)
 
 
-def predict(record: Archive, outcome: Outcome, has_file: bool = True) -> None:
+def predict(outcome: Outcome, has_file: bool = True) -> None:
     """One row by its controls, or every row of a file."""
+    if outcome.widening is not None:
+        st.info(f"Widened intervals. {outcome.widening.sentence}", icon=":material/expand:")
     by_hand, by_file = st.columns(2, gap="large")
     with by_hand:
-        predict_values(record, outcome)
+        predict_values(outcome)
     with by_file:
         predict_file(outcome, has_file)
 
 
-def predict_values(record: Archive, outcome: Outcome) -> None:
+def predict_values(outcome: Outcome) -> None:
     """One row, by a control for each input."""
     st.subheader("Predict one row", anchor=False)
-    recipe, scaler = outcome.recipe, record.scaler
+    recipe, scaler = outcome.recipe, outcome.scaler
     groups = explain.groups_of(None, recipe)  # pyright: ignore[reportArgumentType]
-    X = np.zeros((1, len(record.input_names)))
+    X = np.zeros((1, len(recipe.input_names)))
     X[0] = scaler.x_mean
     st.markdown("Move the inputs, and the prediction follows. They start at the data's mean.")
     panel = st.container(height=340 if len(groups) > 4 else "content", border=len(groups) > 4)
     with panel:
         for group, column in list(zip(groups, recipe.inputs_from, strict=True))[:MOST_SLIDERS]:
-            X = group.at(X, _value(group, column, scaler))
+            X = group.at(X, _value(group, column, scaler, outcome.domain))
     if len(groups) > MOST_SLIDERS:
         rest = counted(len(groups) - MOST_SLIDERS, "more input")
         st.caption(f"{rest} at the mean: use a file to change them.")
@@ -159,11 +221,16 @@ def predict_values(record: Archive, outcome: Outcome) -> None:
         st.markdown(f"**{safe(target)}: {likeliest}**, with probability {p.max():.1%}.")
         alt = f"The probability of each class of {visible(target)} for this row, as bars."
         stage.figure(probability_figure(recipe.classes, p, page_ink()), alt, "your_one")
+        say_how_far(outcome, X)
         return
-    own = {name.removeprefix(f"{target} "): float(v) for name, v in predicted.items()}
+    own = {
+        name.removeprefix(f"{target} ").removesuffix(WIDENED): float(v)
+        for name, v in predicted.items()
+    }
     middle = own["mean"] if np.isfinite(own["mean"]) else own["50%"]
+    kind = "widened 90 % interval" if outcome.widening else "90 % interval"
     st.markdown(
-        f"**{safe(target)}: {_number(middle)}**; 90 % interval {_number(own['5%'])} to "
+        f"**{safe(target)}: {_number(middle)}**; {kind} {_number(own['5%'])} to "
         f"{_number(own['95%'])}."
     )
     alt = (
@@ -171,14 +238,34 @@ def predict_values(record: Archive, outcome: Outcome) -> None:
         "intervals of new observations."
     )
     stage.figure(interval_figure(own, target, page_ink()), alt, "your_one")
+    say_how_far(outcome, X)
+
+
+def say_how_far(outcome: Outcome, X: np.ndarray) -> None:
+    """Whether one row is among the training rows, in words."""
+    found = outcome.outside(X)
+    if not found:
+        return
+    distance = f"distance {found[DISTANCE][0]:.2g}, where 99 % of the training rows are within 1"
+    if words := found[OUTSIDE][0]:
+        st.warning(
+            f"Outside the training rows: {safe(words)} ({distance}). The model extrapolates here.",
+            icon=":material/warning:",
+        )
+    else:
+        st.caption(f"This row is among the training rows ({distance}).")
 
 
 def _number(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def _value(group, column, scaler) -> float:
-    """One input's value from its control, as the model's number or level."""
+def _value(group, column, scaler, domain: Domain | None) -> float:
+    """One input's value from its control, as the model's number or level.
+
+    Numbers stay within the range of the training rows; a date may lie as long before or after it
+    as the range is.
+    """
     title, name = safe(group.name), f"at {group.name}"
     if group.labels:
         places = list(range(len(group.labels)))
@@ -191,29 +278,37 @@ def _value(group, column, scaler) -> float:
         return float(at)
     d = group.columns[0]
     mean, sd = float(scaler.x_mean[d]), float(scaler.x_scale[d])
-    low, high = mean - 3 * sd, mean + 3 * sd
+    low, high, whole = mean - 3 * sd, mean + 3 * sd, False
+    if domain is not None:
+        low, high, whole = float(domain.low[d]), float(domain.high[d]), bool(domain.whole[d])
     if column.kind == "date":
         origin = np.datetime64(column.origin, "us")
-        unit = UNITS[column.unit]
+        unit, span = UNITS[column.unit], high - low
         days = [(origin + np.timedelta64(int(v * unit), "us")).astype("M8[D]").item()
-                for v in (low, mean, high)]  # fmt: skip
+                for v in (low - span, mean, high + span)]  # fmt: skip
         key = persistent_key(name, days[1])
         st.session_state[key] = min(max(st.session_state[key], days[0]), days[2])
         day: date = st.date_input(
             safe(column.column), key=key, min_value=days[0], max_value=days[2]
         )
         return float(column.since_origin(np.array([np.datetime64(day, "us")]))[0])
-    step = float(f"{sd / 20:.1g}") or 1.0
-    low, high = step * round(low / step), step * round(high / step)
+    if low == high:
+        st.markdown(f"{title}: {_number(low)} in every training row.")
+        return low
+    if whole and high < 1 << 53:
+        key = persistent_key(name, int(np.clip(round(mean), low, high)))
+        st.session_state[key] = int(np.clip(st.session_state[key], low, high))
+        return float(st.slider(title, int(low), int(high), step=1, key=key))
+    step = float(f"{(high - low) / 100:.1g}") or 1.0
     key = persistent_key(name, float(np.clip(step * round(mean / step), low, high)))
     st.session_state[key] = float(np.clip(st.session_state[key], low, high))
     shown = f"%.{max(0, int(-np.floor(np.log10(step))))}f" if step < 1e6 else "%.3g"
     return st.slider(title, low, high, step=step, key=key, format=shown)
 
 
-def second_changed() -> None:
+def second_changed(recipe: Recipe) -> None:
     if (file := uploaded_file("your_second")) is not None:
-        read_second(file, file.name)
+        read_second(file, file.name, recipe)
         release(file)
 
 
@@ -227,10 +322,12 @@ def predict_file(outcome: Outcome, has_file: bool = True) -> None:
         f"Rows with the columns {listed}{more}, in any order; further columns are kept. The "
         "predictions are added as columns."
     )
-    st.file_uploader("A file to predict", key="your_second", on_change=second_changed)
+    st.file_uploader(
+        "A file to predict", key="your_second", on_change=second_changed, args=(outcome.recipe,)
+    )
     state = upload_state()
     if state.second_error:
-        st.error(safe(state.second_error), icon=":material/error:")
+        complaint(state.second_error)
     if state.second is None:
         return
     table = state.second
@@ -246,13 +343,16 @@ def predict_file(outcome: Outcome, has_file: bool = True) -> None:
         return
     try:
         with st.spinner(f"Predicting {counted(table.rows, 'row')} …", show_time=True):
-            content = cached(
+            content, tally = cached(
                 "predictions", (outcome, table), lambda: predictions_csv(outcome, table)
             )
     except TableError as error:
-        st.error(safe(error), icon=":material/error:")
+        complaint(error)
         return
-    st.markdown(f"**{counted(table.rows, 'row')} of {safe(table.name)} predicted.**")
+    first, *more = tally.sentences(table.name)
+    st.markdown(f"**{safe(first)}**")
+    for sentence in more:
+        st.warning(safe(sentence), icon=":material/warning:")
     st.download_button(
         "Predictions (CSV)",
         content,
@@ -265,24 +365,27 @@ def predict_file(outcome: Outcome, has_file: bool = True) -> None:
     )
 
 
-def downloads(fitted: Fitted | None, record: Archive) -> None:
-    """The model, the script, the report."""
+def downloads(
+    used: Archive | LineArchive, fitted: Fitted | None = None, record: Archive | None = None
+) -> None:
+    """The model in use; of a fit also the script and the report, by its GP's record."""
     st.subheader("Download", anchor=False)
     st.markdown(
         "The model file opens again here (step 1, “A model that I saved”) and in a terminal: "
         "`python -m dgp_core predict model.npz NEW.csv --out predictions.csv`. It holds no rows."
+        + (" Its intervals are widened there too." if used.widening else "")
     )
     with st.container(horizontal=True, key="downloads"):
         st.download_button(
             "Model (.npz)",
-            cached("packed", record, lambda: packed(record)),
+            cached("packed", used, lambda: packed(used)),
             file_name="model.npz",
             mime="application/octet-stream",
             icon=":material/deployed_code:",
             key="download_model",
             on_click="ignore",
         )
-        if fitted is not None:
+        if fitted is not None and record is not None:
             script_and_report(fitted, record)
 
 
@@ -301,7 +404,7 @@ def script_and_report(fitted: Fitted, record: Archive) -> None:
     if verdict(fitted) is not None:
         st.download_button(
             "Report (HTML)",
-            partial(_report, fitted, record, code, dict(upload_state().cache)),
+            partial(_report, fitted, record, code, dict(upload_state().cache), _widened(fitted)),
             file_name="report.html",
             mime="text/html",
             icon=":material/description:",
@@ -319,6 +422,9 @@ def _script(fitted: Fitted, record: Archive) -> str:
         missing=recipe.missing,
         transforms=recipe.transforms,
         decisions=decisions(fitted.loaded.read, fitted.loaded.decided),
+        reading=fitted.loaded.read.options.given,
+        content=fitted.loaded.content,
+        judge_by=(fitted.trial.by.way, fitted.trial.by.column),
     )
     return script(
         source,
@@ -329,14 +435,26 @@ def _script(fitted: Fitted, record: Archive) -> str:
     )
 
 
-def _report(fitted: Fitted, record: Archive, code: str, cache: dict) -> bytes:
+def _widened(fitted: Fitted) -> list[str]:
+    """What the report says of widened intervals."""
+    found = verdict(fitted)
+    wide = widening(fitted, found.model) if found is not None else None
+    if wide is None:
+        return []
+    shown = "The intervals of predictions are widened; those of the scores and pictures are not."
+    return [f"{wide.sentence} {shown}"]
+
+
+def _report(fitted: Fitted, record: Archive, code: str, cache: dict, widened: list[str]) -> bytes:
     """The whole fit in one file; runs on download, outside the page's script."""
     cards = in_file(fitted, fitted.scored())
 
     def known(name: str) -> Any:
         return cache[name][1] if name in cache and cache[name][0] is record else None
 
-    about = [*fitted.prepared.report, fitted.plan.sentence, *filter(None, [log_unit(fitted)])]
+    about = [*fitted.prepared.report, fitted.plan.sentence, judged_by(fitted)]
+    about += [*filter(None, [log_unit(fitted)]), *widened]
+    explained = "deep" if record.model.layers > 1 else "single"
     return fit_report(
         fitted.loaded.read.name,
         about,
@@ -346,4 +464,5 @@ def _report(fitted: Fitted, record: Archive, code: str, cache: dict) -> bytes:
         known("importance") or (),
         list((known("responses") or {}).values()),
         code,
+        MODELS[explained],
     ).encode()

@@ -5,7 +5,15 @@ import pytest
 from scipy import integrate, stats
 
 from dgp_core.live.views import prior as module
-from dgp_core.live.views.prior import SLOPE_STEP, features, prior_view, slope_densities, warped_grid
+from dgp_core.live.views.prior import (
+    SLOPE_STEP,
+    features,
+    linear_mean,
+    log_slope_drift,
+    prior_view,
+    slope_densities,
+    warped_grid,
+)
 
 
 @pytest.mark.parametrize("top", [0.01, 1.0, 8.0, 59.0])
@@ -123,9 +131,57 @@ def test_a_grid_of_two_inputs_is_warped_layer_by_layer():
 def test_values_out_of_range_are_met_with_a_sentence():
     with pytest.raises(ValueError, match="from 1 to 10 layers"):
         prior_view(11, "zero")
-    with pytest.raises(ValueError, match="zero or linear"):
-        prior_view(2, "concatenate")  # pyright: ignore
+    with pytest.raises(ValueError, match="zero, linear or concatenate"):
+        prior_view(2, "other")  # pyright: ignore
+    with pytest.raises(ValueError, match="zero or the identity"):
+        warped_grid(2, "concatenate")
     with pytest.raises(ValueError, match="above 0"):
         prior_view(2, "zero", 0.0)
     with pytest.raises(ValueError, match="longer lengthscale"):
         prior_view(3, "zero", 0.01)
+
+
+@pytest.mark.parametrize(("mean", "ratio"), [(0.0, 1.0), (1.0, 1.0), (1.0, 0.5), (3.0, 0.7)])
+def test_the_drift_of_log_slopes_is_its_integral(mean, ratio):
+    def density(t, sign):  # of log |s| at e^t, from the side of this sign
+        s = np.exp(t)
+        return t * s * np.exp(-0.5 * ((sign * s - mean) / ratio) ** 2) / np.sqrt(2 * np.pi) / ratio
+
+    by_hand = sum(integrate.quad(density, -40, 5, (sign,), limit=400)[0] for sign in (-1, 1))
+    assert log_slope_drift(mean, ratio) == pytest.approx(by_hand, abs=1e-7)
+
+
+def test_the_drifts_that_lesson_4_tells():
+    assert log_slope_drift(0.0, 1.0) == pytest.approx(-0.5 * (np.euler_gamma + np.log(2)))
+    assert log_slope_drift(0.0, 1.0) == pytest.approx(-0.635, abs=5e-4)
+    assert log_slope_drift(1.0, 1.0) == pytest.approx(-0.21, abs=5e-3)
+    for mean_function, mean in (("zero", 0.0), ("linear", 1.0)):
+        exact = prior_view(10, mean_function).log_slope_mean  # by convolution, cell by cell
+        assert np.allclose(np.diff(exact), log_slope_drift(mean, 1.0), atol=2e-3)
+
+
+def test_x_beside_it_is_a_gp_of_both_and_its_slope_the_derivative():
+    seen = prior_view(3, "concatenate", n_draws=300, n_grid=41, seed=5)
+    fine = prior_view(3, "concatenate", n_draws=4, n_grid=4001, seed=5)
+    by_differences = np.gradient(fine.functions[2], fine.x, axis=1)
+    assert np.allclose(by_differences[:, 5:-5], fine.slopes[2][:, 5:-5], atol=1e-3)
+    assert seen.functions[2].std() == pytest.approx(1.0, abs=0.06)
+    # The slope of depth 3 is a mixture of normals over that of depth 2: sampled, and the density.
+    rng = np.random.default_rng(0)
+    s = rng.standard_normal(400_000)
+    for _ in range(2):
+        s = np.sqrt(1 + s**2) * rng.standard_normal(len(s))
+    t = np.log(np.abs(s))
+    assert seen.log_slope_mean[2] == pytest.approx(t.mean(), abs=0.01)
+    assert seen.log_slope_deviation[2] == pytest.approx(t.std(), abs=0.01)
+    assert np.log(np.abs(seen.slopes[2])).mean() == pytest.approx(t.mean(), abs=0.1)
+
+
+def test_the_linear_mean_is_pca_where_a_layer_narrows(rng):
+    X = rng.standard_normal((200, 4)) @ np.diag([3.0, 2.0, 1.0, 0.5])
+    X -= X.mean(0)
+    values, vectors = np.linalg.eigh(X.T @ X)
+    W, kept = linear_mean(X, 2)
+    assert kept == pytest.approx(values[-2:].sum() / values.sum())
+    assert np.allclose(np.abs(W.T @ vectors[:, ::-1][:, :2]), np.eye(2), atol=1e-6)
+    assert np.array_equal(linear_mean(X, 4)[0], np.eye(4)) and linear_mean(X, 4)[1] == 1.0

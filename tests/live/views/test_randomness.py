@@ -49,6 +49,15 @@ def test_estimates_are_unbiased(noisy, view):
     run, snapshot = noisy
     for spread in view.spreads.values():
         assert abs(spread.both.mean() - view.bound) < 4 * spread.standard_error
+        # What is kept does not average out: each cloud has a centre of its own.
+        for estimates, centre in (
+            (spread.samples, spread.of_batch),
+            (spread.rows, spread.of_samples),
+        ):
+            error = estimates.std(ddof=1) / np.sqrt(len(estimates))
+            assert abs(estimates.mean() - centre) < 4 * error + 1e-6 * abs(centre)
+    small = view.spreads[1, 8]
+    assert abs(small.samples.mean() - view.bound) > 20 * small.samples.std() / 20
     data = run.scaler(run.dataset)
     model = jax.tree.map(jnp.asarray, snapshot.deep)
     other = bound(model, jnp.asarray(data.X), jnp.asarray(data.Y), jax.random.key(1), 80, 60)

@@ -4,11 +4,12 @@ import { tellWishes } from "./bar.js";
 import { taken } from "./clicks.js";
 import { tellMoves } from "./drags.js";
 import { draw } from "./frames.js";
+import { heard, joined } from "./lesson.js";
 import { begin, frames } from "./runs.js";
 import { hosts, newest, stage } from "./shared.js";
 import { words } from "./words.js";
 
-export function connect(data, setTriggerValue) {
+export function connect(data, box, setTriggerValue) {
   if (stage.path && stage.path !== location.pathname && !location.hash)
     document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
   stage.path = location.pathname;
@@ -18,6 +19,7 @@ export function connect(data, setTriggerValue) {
   for (const [scene, { run }] of Object.entries(data.scenes))
     if (run !== before[scene]?.run) begin(scene, run);
   taken(data.taken);
+  joined(data.lesson, box, setTriggerValue);
   if (stage.token === data.token && stage.socket?.readyState <= 1) return;
   stage.token = data.token;
   stage.socket?.close();
@@ -40,7 +42,9 @@ function open(token, wait) {
     const { data } = event;
     const frame = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
     stage.ahead = frame.now - Date.now() / 1000;
-    await draw(frame.elements);
+    const { "class/page": page, ...elements } = frame.elements;
+    if (page) heard(page);
+    await draw(elements);
     if (!frame.n) return; // an answer between two frames
     stage.frames += 1;
     if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n }));
@@ -51,6 +55,7 @@ function open(token, wait) {
   };
   socket.onclose = (event) => {
     if (socket !== stage.socket) return;
+    if (event.code === 4404 && stage.lost) return location.reload(); // another server, or too late
     if (event.code === 4404) return say("**Not connected.** Reload the page to go on.");
     if (answered) stage.lost ??= Date.now() / 1000 + (stage.ahead ?? 0);
     if (stage.lost) say("**Connection lost.** Trying again …", stage.lost);

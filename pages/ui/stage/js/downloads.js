@@ -79,12 +79,15 @@ function csv(box) {
   const rows = [head, ...found].map((row) => head.map((_, i) => row[i]).filter((_, i) => used[i]));
   const cell = (value) => {
     const text = typeof value === "string" ? plain(value) : String(value ?? "");
-    const safe = typeof value === "string" && /^[=+\-@\t]/.test(text) ? "'" + text : text;
-    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    const safe = typeof value === "string" && FORMULA.test(text) ? "'" + text : text;
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const text = rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   return URL.createObjectURL(new Blob([text], { type: "text/csv" }));
 }
+
+// What a spreadsheet would run, as _FORMULA in dgp_core/tables/plain.py.
+const FORMULA = /^[ \u00a0]*[=+\-@\t\r\n＝＋－＠]/;
 
 // Words of a picture without their marks: names from files are spelt for HTML there.
 const plain = (html) => new DOMParser().parseFromString(html, "text/html").body.textContent;

@@ -1,6 +1,7 @@
 // When what is drawn: frames as they come, the newest of each picture, and who waits for whom.
 
 import { moveTimeline } from "./history.js";
+import { tally } from "./lesson.js";
 import { picture } from "./pictures.js";
 import { begin, drawnFor, frames, hear, idOf, past } from "./runs.js";
 import { hosts, MAIN, newest, pending, sceneOf, stage, stateOf } from "./shared.js";
@@ -82,6 +83,7 @@ export function show(box, content) {
   if (content.figure) return picture(box, content);
   drawnFor(box, content);
   if (stateOf(box).kind === "meter") return meter(box, content);
+  if (stateOf(box).kind === "tally") return tally(box, stateOf(box).answers, content);
   if (stateOf(box).kind === "bar") return stateOf(box).bar.show(content);
   if (stateOf(box).kind === "timeline") return moveTimeline(box, content);
   if (content.html !== undefined) return page(box, content.html);

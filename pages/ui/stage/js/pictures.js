@@ -3,9 +3,10 @@
 import { showPoints } from "./clicks.js";
 import { downloads } from "./downloads.js";
 import { inPlace, listen } from "./drags.js";
-import { follow, ring } from "./rows.js";
+import { follow, mark } from "./rows.js";
 import { drawnFor } from "./runs.js";
 import { newest, stage, stateOf } from "./shared.js";
+import { link } from "./zoom.js";
 import { fits, rub, sketch, sketchable, surroundings } from "./sketch.js";
 
 const REST = 500; // milliseconds without a frame, after which Plotly draws what was sketched
@@ -101,7 +102,7 @@ async function finish(box, content) {
   if (state.gone) return; // while it was being drawn
   drawnFor(box, content);
   showPoints(box);
-  if (state.meta.follow) ring(box, stage.followed ?? null);
+  mark(box);
   if (state.observer) return;
   state.observer = new ResizeObserver(() => {
     if (box.isConnected) work(box, Plotly.Plots.resize(box)).then(() => showPoints(box));
@@ -111,6 +112,7 @@ async function finish(box, content) {
   const { name } = box.dataset;
   listen(box, () => newest.has(name) && picture(box, newest.get(name)));
   follow(box);
+  link(box);
   downloads(box, () => settle(box));
 }
 

@@ -1,29 +1,53 @@
-// A row under the pointer is ringed in every picture of the same kind: one is followed through all
-// layers. Such pictures say meta.follow, and a row's number is the first of its customdata.
+// A point under the pointer lights up in every picture: one is followed through all layers. Pictures
+// of rows say meta.follow, how the names of their rows' traces begin, and a row's number is (the
+// first of) its customdata; pictures over one input say meta.across, on which axis it is.
 
 import { stage, stateOf } from "./shared.js";
 import { axisName } from "./sketch.js";
 
+const rowOf = (custom) => (typeof custom === "object" ? custom?.[0] : custom);
+const isOfRows = (trace, follow) =>
+  follow !== undefined && trace.type === "scatter" && trace.customdata && trace.name?.startsWith(follow);
+
 export function follow(box) {
-  const rings = (row) => {
-    stage.followed = row;
+  const all = (followed) => {
+    stage.followed = followed;
     for (const other of document.querySelectorAll(".stage-host"))
-      if (stateOf(other).meta?.follow && other._fullLayout) ring(other, row);
+      if (other._fullLayout) mark(other);
   };
   box.on("plotly_hover", ({ points }) => {
-    const { data, customdata } = points[0];
-    const { follow } = stateOf(box).meta;
-    if (follow && data.name?.startsWith(follow)) rings(customdata[0]);
+    const { data, fullData, customdata, x } = points[0];
+    const { follow, across } = stateOf(box).meta;
+    if (isOfRows(data, follow)) all({ row: rowOf(customdata) });
+    else if (across && (fullData?.xaxis ?? "x") === across) all({ x: Number(x), box });
   });
-  box.on("plotly_unhover", () => stateOf(box).meta.follow && rings(null));
+  box.on("plotly_unhover", () => stage.followed && all(null));
 }
 
-export function ring(box, row) {
-  box.querySelectorAll(".stage-ring").forEach((one) => one.remove());
-  if (row === null) return;
+export function mark(box) {
+  box.querySelectorAll(".stage-ring, .stage-across").forEach((one) => one.remove());
+  const { row, x, box: from } = stage.followed ?? {};
+  const { follow, across } = stateOf(box).meta ?? {};
+  if (row !== undefined && follow !== undefined) ring(box, row, follow);
+  if (x === undefined || !across || box === from) return;
+  const xaxis = box._fullLayout[axisName(across)];
+  const yaxis = box._fullLayout[axisName(xaxis.anchor)];
+  const left = xaxis.d2p(x);
+  if (!(left >= 0 && left <= xaxis._length)) return;
+  const line = document.createElement("div");
+  line.className = "stage-across";
+  Object.assign(line.style, {
+    left: xaxis._offset + left + "px",
+    top: yaxis._offset + "px",
+    height: yaxis._length + "px",
+  });
+  box.append(line);
+}
+
+function ring(box, row, follow) {
   for (const trace of box._fullData) {
-    if (!trace.name.startsWith(stateOf(box).meta.follow)) continue;
-    const i = Array.from(trace.customdata).findIndex((one) => one[0] === row);
+    if (!isOfRows(trace, follow)) continue;
+    const i = Array.from(trace.customdata).findIndex((one) => rowOf(one) === row);
     if (i < 0) continue;
     const [xaxis, yaxis] = [trace.xaxis, trace.yaxis].map(
       (name) => box._fullLayout[axisName(name)],

@@ -1,4 +1,4 @@
-// Hosts of the live pages: pictures, words, meters and the history slider, fed by one WebSocket.
+// Hosts of the live pages: pictures, words, meters, tallies and the history slider, fed by one WebSocket.
 //
 // A page's script only places the hosts; what they show comes from the server as it happens, so
 // nothing is rendered anew and nothing flickers. A frame is asked for by the answer "drawn" to the
@@ -14,8 +14,9 @@ import { waits } from "./words.js";
 
 export function mount({ parentElement, data, setTriggerValue }) {
   const box = parentElement.querySelector(".stage-host");
-  if (data.kind === "connection") return connect(data, setTriggerValue);
+  if (data.kind === "connection") return connect(data, box, setTriggerValue);
   const state = Object.assign(stateOf(box), { kind: data.kind, library: data.library, gone: false });
+  state.answers = data.answers;
   if (data.kind === "figure") {
     box.dataset.name = data.name;
     const { figure, alt, clicks } = data;

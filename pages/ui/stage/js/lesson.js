@@ -1,0 +1,116 @@
+// A class: a teacher's page tells where it is, and those that follow it go there and show the same.
+
+import { send, stage } from "./shared.js";
+
+const UNHEARD = 3000; // milliseconds after which the script is asked again
+const TELL = 100; // … between two words of a teacher's place
+const SETTLES = 3000; // … in which a page that grows stays at its place
+const LINE = 0.3; // of the window's height: what lies there is being looked at
+
+const main = () => document.querySelector("[data-testid=stMain]");
+const partOf = (i) => document.querySelector(`.st-key-part_${i}`);
+
+// The page's script has run: it shows this version of the class.
+export function joined(lesson, box, trigger) {
+  const changed = stage.lesson?.follows !== lesson.follows;
+  Object.assign(stage, { lesson, lessonBox: box, lessonTrigger: trigger });
+  clearTimeout(stage.lessonAsked);
+  stage.lessonAsked = null;
+  if (changed && !lesson.follows) stage.place = null;
+  ask();
+  if (lesson.teaches) tell();
+  const page = document.querySelector("[data-testid=stMainBlockContainer]");
+  if (page) grows.observe(page);
+}
+
+export function heard(page) {
+  stage.lessonPage = page;
+  ask();
+  const { place } = page;
+  if (!place || String(place) === String(stage.place)) return;
+  stage.place = place;
+  stage.placed = performance.now();
+  go();
+}
+
+// Only the script can show another version; one asking at a time.
+function ask() {
+  const { lesson, lessonPage, lessonBox, lessonTrigger } = stage;
+  if (!lessonPage || !lesson || stage.lessonAsked || !lessonBox?.isConnected) return;
+  if (!(lesson.follows || lesson.teaches) || lessonPage.version <= lesson.version) return;
+  stage.lessonAsked = setTimeout(() => {
+    stage.lessonAsked = null;
+    ask();
+  }, UNHEARD);
+  Object.assign(stage, { hand: performance.now(), slides: false }); // pictures wait meanwhile
+  lessonTrigger("class", lessonPage.version);
+}
+
+// To where the teacher is; a page that is still being made grows meanwhile.
+function go() {
+  const scrolls = main();
+  if (!stage.lesson?.follows || !stage.place || !scrolls) return;
+  const [i, share] = stage.place;
+  if (i < 0) return scrolls.scrollTo(0, 0);
+  const part = partOf(i)?.getBoundingClientRect();
+  if (!part) {
+    if (performance.now() - stage.placed < SETTLES) setTimeout(go, 200);
+    return;
+  }
+  const { top, height } = scrolls.getBoundingClientRect();
+  const line = top + LINE * height;
+  scrolls.scrollBy(0, part.top + share * part.height - line);
+}
+const grows = new ResizeObserver(() => {
+  if (performance.now() - stage.placed < SETTLES) go();
+});
+
+// Where a teacher is.
+function place() {
+  const scrolls = main();
+  if (!scrolls || scrolls.scrollTop <= 1) return [-1, 0];
+  const { top, height } = scrolls.getBoundingClientRect();
+  const line = top + LINE * height;
+  for (let i = 0, part; (part = partOf(i)); i++) {
+    const box = part.getBoundingClientRect();
+    if (box.bottom > line)
+      return [i, Math.min(1, Math.max(0, (line - box.top) / Math.max(1, box.height)))];
+  }
+  return [-1, 0];
+}
+
+let telling = null;
+function tell() {
+  telling ??= setTimeout(() => {
+    telling = null;
+    if (!stage.lesson?.teaches) return;
+    const [i, share] = place();
+    const now = [i, Math.round(1000 * share) / 1000];
+    if (String(now) === String(stage.told)) return;
+    stage.told = now;
+    send({ place: now });
+  }, TELL);
+}
+document.addEventListener("scroll", () => stage.lesson?.teaches && tell(), true);
+
+// A show of hands: how many chose each answer, or only how many have chosen.
+export function tally(box, answers, { hands = 0, counts }) {
+  const words = document.createElement("div");
+  words.textContent = hands === 1 ? "1 answer so far." : `${hands} answers so far.`;
+  if (!counts) return box.replaceChildren(words);
+  const list = document.createElement("dl");
+  list.className = "stage-tally";
+  answers.forEach((answer, i) => {
+    const count = counts[i] ?? 0;
+    const [name, bar, number] = ["dt", "dd", "dd"].map((kind) => document.createElement(kind));
+    name.textContent = answer;
+    const fill = document.createElement("div");
+    fill.className = "stage-tally-bar";
+    fill.style.width = `${hands ? (100 * count) / hands : 0}%`;
+    bar.append(fill);
+    bar.setAttribute("aria-hidden", "true");
+    number.textContent = count;
+    list.append(name, bar, number);
+  });
+  box.replaceChildren(words, list);
+}
