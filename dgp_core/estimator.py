@@ -22,6 +22,7 @@ from dgp_core.gp.likelihoods import for_task
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import SKETCH, MeanFunction, ModelSpec, Precision, create_model
 from dgp_core.gp.predict import (
+    QUANTILE_DRAWS,
     LayerView,
     class_probabilities,
     draw_observations,
@@ -39,9 +40,6 @@ from dgp_core.training.train import HOPELESS, Progress, Rows, TrainSpec, resume
 
 MOST_PREDICT_SAMPLES = 10_000
 """Sample paths of one prediction, at the most: more would fill the memory."""
-
-QUANTILE_DRAWS = 4000
-"""Observations drawn a row where the noise is not Gaussian and a quantile has no formula."""
 
 
 Missing = Literal["fill", "drop", "error"]

@@ -4,11 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dgp_core.archive import Archive, ArchiveError, Source
-from dgp_core.estimator import QUANTILE_DRAWS, DeepGPClassifier, DeepGPRegressor
 from dgp_core.evaluation import scores
 from dgp_core.evaluation.boosting import Boosted, BoostedClasses, BoostedCount, BoostedNumber
 from dgp_core.evaluation.conformal import Widening
@@ -26,12 +26,20 @@ from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import Poisson
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import DeepGP
-from dgp_core.gp.predict import draw_observations, log_density, predict_observed
+from dgp_core.gp.predict import (
+    QUANTILE_DRAWS,
+    draw_observations,
+    log_density,
+    predict_observed,
+)
 from dgp_core.gp.references import BayesianLinear, BayesianLogistic, BayesianPoisson
 from dgp_core.line_file import LineArchive
 from dgp_core.tables.plain import counted, export_csv, visible
 from dgp_core.tables.recipe import ColumnRecipe, Recipe
 from dgp_core.tables.table import Table, as_written
+
+if TYPE_CHECKING:
+    from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
 
 BLOCK = 2_000
 """Rows that are predicted at a time: a row has a hundred components."""
@@ -178,8 +186,8 @@ class Outcome:
     recipe: Recipe
     scaler: Scaler
     domain: Domain | None
-    regressor: DeepGPRegressor | Line | Trees | None
-    classifier: DeepGPClassifier | Line | Trees | None
+    regressor: "DeepGPRegressor | Line | Trees | None"
+    classifier: "DeepGPClassifier | Line | Trees | None"
     likelihood: str
     widening: Widening | None
 
@@ -219,6 +227,9 @@ class Outcome:
                 self.classifier = line
             self.likelihood = "poisson" if counts else "gaussian"
             return
+        # A second to load, and thirty megabytes: only where a model is used.
+        from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
+
         if record.task in ("regression", "counts"):
             self.regressor = DeepGPRegressor.from_archive(record)
         else:

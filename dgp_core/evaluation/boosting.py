@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy import stats
-from scipy.optimize import minimize_scalar
+from scipy import special
 from threadpoolctl import threadpool_limits
 
 from dgp_core.evaluation import scores
@@ -19,7 +18,7 @@ BOOSTED_ROWS = 100_000
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 """The quantiles that have trees of their own."""
 
-Z = stats.norm.ppf(LEVELS)
+Z = special.ndtri(LEVELS)
 
 EVEN_LEVELS = (np.arange(200) + 0.5) / 200
 """The quantiles by which a distribution without a formula is scored."""
@@ -46,6 +45,16 @@ def _trees(kind: str, X: np.ndarray, y: np.ndarray, **options: Any) -> Any:
     leaf = int(np.clip(len(X) // 20, 2, 20))
     trees = getattr(ensemble, kind)(min_samples_leaf=leaf, random_state=0, **options)
     return _one_thread(trees.fit, X, y)
+
+
+def _least(loss: Callable[[float], float], bounds: tuple[float, float]) -> tuple[float, float]:
+    """The least loss of a positive number between these bounds, on a log scale, and where."""
+    from scipy.optimize import minimize_scalar  # ten megabytes: only where it is fitted
+
+    found: Any = minimize_scalar(
+        lambda v: loss(float(np.exp(v))), bounds=tuple(np.log(bounds)), method="bounded"
+    )
+    return float(found.fun), float(np.exp(found.x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +87,13 @@ class BoostedNumber:
         first, best = replace(first, spread=spread), (np.inf, 1.0, 1.0)
         for a in SHRINKAGES:
             shrunk = replace(first, shrinkage=a)
-            found: Any = minimize_scalar(
-                lambda v, shrunk=shrunk: (
-                    -replace(shrunk, width=np.exp(v))._log_density(values, unseen).mean()
+            loss, width = _least(
+                lambda w, shrunk=shrunk: (
+                    -replace(shrunk, width=w)._log_density(values, unseen).mean()
                 ),
-                bounds=(np.log(0.2), np.log(20.0)),
-                method="bounded",
+                (0.2, 20.0),
             )
-            best = min(best, (float(found.fun), a, float(np.exp(found.x))))
+            best = min(best, (loss, a, width))
         return replace(cls._fit(X, y, spread), shrinkage=best[1], width=best[2])
 
     @classmethod
@@ -115,7 +123,7 @@ class BoostedNumber:
         k = np.clip((g <= y[:, None]).sum(1) - 1, 0, slopes.shape[1] - 1)[:, None]
         g, slope = np.take_along_axis(g, k, 1)[:, 0], np.take_along_axis(slopes, k, 1)[:, 0]
         z = Z[k[:, 0]] + (y - g) / slope  # g⁻¹(y)
-        return stats.norm.logpdf(z) - np.log(slope)
+        return -0.5 * (z**2 + np.log(2 * np.pi)) - np.log(slope)
 
     def log_density(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """log p(y) of each row (N,)."""
@@ -124,7 +132,7 @@ class BoostedNumber:
     def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """(K, N)."""
         g, slopes = self._knots(self._values(X))
-        z = stats.norm.ppf(levels)
+        z = special.ndtri(levels)
         k = np.clip(np.searchsorted(Z, z, "right") - 1, 0, len(Z) - 2)
         return (g[:, k] + (z - Z[k]) * slopes[:, k]).T
 
@@ -145,12 +153,8 @@ class BoostedCount:
         train, rest = split_places(len(X), CALIBRATED, 0)
         first = cls(cls._fit(X[train], y[train]), 1.0)
         m = first.predict_mean(X[rest])
-        best: Any = minimize_scalar(
-            lambda v: -_negative_binomial(m, np.exp(v)).logpmf(y[rest]).mean(),
-            bounds=(np.log(1e-2), np.log(1e6)),
-            method="bounded",
-        )
-        return cls(cls._fit(X, y), float(np.exp(best.x)))
+        _, size = _least(lambda r: -_negative_binomial(m, r).logpmf(y[rest]).mean(), (1e-2, 1e6))
+        return cls(cls._fit(X, y), size)
 
     @staticmethod
     def _fit(X: np.ndarray, y: np.ndarray) -> Any:
@@ -171,6 +175,8 @@ class BoostedCount:
 
 
 def _negative_binomial(mean: np.ndarray, size: float) -> Any:
+    from scipy import stats  # forty megabytes: only where counts are fitted
+
     return stats.nbinom(size, size / (size + mean))
 
 
@@ -187,12 +193,10 @@ class BoostedClasses:
         train, rest = split_places(len(X), CALIBRATED, 0)
         first = cls._fit(X[train], codes[train], n_classes)
         p = first.predict_proba(X[rest])
-        best: Any = minimize_scalar(
-            lambda v: -np.log(_chosen(_tempered(p, np.exp(v)), codes[rest])).mean(),
-            bounds=(np.log(0.5), np.log(20.0)),
-            method="bounded",
+        _, temperature = _least(
+            lambda T: -np.log(_chosen(_tempered(p, T), codes[rest])).mean(), (0.5, 20.0)
         )
-        return cls(cls._fit(X, codes, n_classes).trees, n_classes, float(np.exp(best.x)))
+        return cls(cls._fit(X, codes, n_classes).trees, n_classes, temperature)
 
     @classmethod
     def _fit(cls, X: np.ndarray, codes: np.ndarray, n_classes: int) -> Self:

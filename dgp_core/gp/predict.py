@@ -4,6 +4,7 @@ Everything here is in standard units; keys are passed in, and the same key gives
 a picture moves only as far as the parameters do.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,9 +25,11 @@ ROWS_AT_ONCE = 2048
 MOST_DRAWN_ROWS = 2000
 """Rows at which whole functions are drawn, at the most: their joint covariance is dense."""
 
+QUANTILE_DRAWS = 4000
+"""Observations drawn per row where the noise is not Gaussian and a quantile has no formula."""
 
 DRAW_JITTER = 1e-7
-"""On the diagonal of that covariance, times the kernel's variance: 0.03 % of its deviation."""
+"""On the diagonal of the joint covariance, times the kernel's variance: 0.03 % of its deviation."""
 
 
 @jax.jit
@@ -50,6 +53,11 @@ def _ready(model: DeepGP) -> tuple[tuple[Factors, ...], jax.Array]:
     )
 
 
+def _by_path(function: Callable, n_rows: int, *paths: jax.Array):
+    """A function of each of S sample paths, as many at once as memory should hold."""
+    return lax.map(lambda own: function(*own), paths, batch_size=max(1, ROWS_AT_ONCE // n_rows))
+
+
 @partial(jax.jit, static_argnames=("widths", "n_samples", "concatenate", "shared"))
 def _latent_rows(factors, X, key, widths, n_samples, concatenate, shared):
     """Mean and variance of f^L at rows X (B, D) on each of S sample paths: two of (S, B, P)."""
@@ -61,10 +69,8 @@ def _latent_rows(factors, X, key, widths, n_samples, concatenate, shared):
     if not widths:  # one layer has one path
         q = propagate(factors, X, [])[-1]
         return q.mean[None], q.variance[None]
-    return lax.map(
-        lambda draws: tuple(propagate(factors, X, draws, concatenate)[-1]),
-        draws,
-        batch_size=max(1, ROWS_AT_ONCE // len(X)),
+    return _by_path(
+        lambda *draws: tuple(propagate(factors, X, draws, concatenate)[-1]), len(X), *draws
     )
 
 
@@ -106,13 +112,13 @@ def _moments(likelihood, mean, variance):
 
 @jax.jit
 def _log_predictive(likelihood, mean, variance, Y):
-    components = jax.vmap(lambda m, v: likelihood.log_predictive(m, v, Y))(mean, variance)
+    components = _by_path(lambda m, v: likelihood.log_predictive(m, v, Y), len(Y), mean, variance)
     return logsumexp(components, 0) - jnp.log(len(mean))
 
 
 @jax.jit
 def _class_probabilities(likelihood, mean, variance):
-    return jnp.mean(jax.vmap(likelihood.class_probabilities)(mean, variance), 0)
+    return jnp.mean(_by_path(likelihood.class_probabilities, mean.shape[1], mean, variance), 0)
 
 
 def predict_observed(model: DeepGP, latent: Mixture) -> Mixture:

@@ -278,3 +278,11 @@ def test_a_model_without_a_covariance_says_so():
     broken = replace(model.layers[0], inducing=model.layers[0].inducing * np.nan)
     with pytest.raises(ValueError, match="cannot predict"):
         predict_latent(replace(model, layers=(broken, model.layers[1])), np.zeros((2, 1)), KEY)
+
+
+def test_class_probabilities_of_many_rows_fit_in_little_memory():
+    latent = jax.ShapeDtypeStruct((100, 1000, 10), jnp.float64)
+    program = predict._class_probabilities.lower(
+        LIKELIHOODS["robust_max"].create(10), latent, latent
+    )
+    assert program.compile().memory_analysis().temp_size_in_bytes < 100e6
