@@ -1,4 +1,4 @@
-"""The paper's tables: what is held out, what a killed run goes on from, and how a cell is judged."""
+"""The paper's tables: what is held out, how a killed run goes on, and how a cell is judged."""
 
 from argparse import Namespace
 from types import SimpleNamespace
