@@ -1,28 +1,45 @@
-"""The paper's regression table, measured again: held-out log-likelihood and RMSE, split by split.
+"""The paper's regression tables, measured again: held-out log-likelihood and RMSE, split by split.
 
     python -m benchmarks.paper --data DIR --sets kin8nm,energy --models linear,sgp,dgp2 --splits 0-1
+    python -m benchmarks.paper --report
+    python -m benchmarks.paper --data DIR --inner --recipes "2000 steps,wide" --log FILE.jsonl
 
 DIR holds `.npz` files with X and y, rows in the order that the paper's splits need. Scores are in
 the data's own units, scaled by training rows only; the held-out rows of split i are the last tenth
 of RandomState(i)'s shuffle.
+
+Every fit is a line of JSON in the log as soon as it ends, and what is there is not fitted again:
+a run that was killed goes on where it was. With `--inner`, a tenth of the *training* rows is held
+out and scored, and the split's own held-out rows are never looked at: recipes are chosen by these.
 """
 
 import argparse
+import os
 import time
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
 import numpy as np
 
-from benchmarks.report import print_table, write_rows
-from datasets.printed import Printed, printed
+from benchmarks.recipes import RECIPES, fit
+from benchmarks.report import append_row, print_table, provenance, read_rows
+from datasets.printed import Printed, Score, printed
 from dgp_core.evaluation.scores import log_likelihood, rmse
 from dgp_core.gp.data import Dataset, Scaler, split
-from dgp_core.gp.model import ModelSpec, create_model
+from dgp_core.gp.model import ModelSpec
 from dgp_core.gp.predict import predict_latent, predict_observed
 from dgp_core.gp.references import LeastSquares
-from dgp_core.training.train import PAPER, TrainSpec, train
+
+HERE = Path(__file__).parent
+MEASURED = HERE / "paper.jsonl"
+"""One line a set, model and split, all by test rows: what the lessons and the README show."""
+
+TRIED = HERE / "recipe.jsonl"
+"""One line a recipe, set, model and split, all by rows held out inside the training part."""
+
+KEY = ("set", "model", "split", "held_out", "recipe")
+"""What a fit is known by."""
 
 
 def load(folder: Path, name: str) -> Dataset:
@@ -40,30 +57,49 @@ def model_spec(name: str) -> ModelSpec:
     return ModelSpec(layers=1, inducing=int(name[3:] or 100))
 
 
-def measure(dataset: Dataset, model: str, split_number: int, recipe: TrainSpec) -> dict:
-    """Trains one model on one split, and scores it on the held-out rows."""
+def parts(dataset: Dataset, split_number: int, inner: bool) -> tuple[Dataset, Dataset]:
+    """Training rows and those that are scored: the split's own, or a tenth of its training part."""
     train_rows, test_rows = split(dataset, 0.9, split_number)
+    return split(train_rows, 0.9, split_number) if inner else (train_rows, test_rows)
+
+
+def measure(dataset: Dataset, model: str, split_number: int, recipe: str, inner: bool) -> dict:
+    """Trains one model on one split, and scores it on the held-out rows."""
+    train_rows, held_rows = parts(dataset, split_number, inner)
     scaler = Scaler.fit(train_rows)
     rows = scaler(train_rows)
-    start = time.perf_counter()
-    if model == "linear":
-        mixture = LeastSquares.fit(rows.X, rows.Y).predict(scaler.inputs(test_rows.X))
-        steps = 0
-    else:
-        start_model = create_model(model_spec(model), rows.X, seed=split_number)
-        state, progress = train(start_model, rows.X, rows.Y, recipe)
-        latent = predict_latent(state.model, scaler.inputs(test_rows.X), jax.random.key(1))
-        mixture, steps = predict_observed(state.model, latent), progress.steps
-    seconds = time.perf_counter() - start
-    mixture = mixture.affine(scaler.y_scale, scaler.y_mean)
-    return {
+    row = {
         "set": dataset.name,
         "model": model,
         "split": split_number,
-        "loglik": log_likelihood(mixture, test_rows.Y),
-        "rmse": rmse(mixture, test_rows.Y),
+        "held_out": "inner" if inner else "test",
+        "recipe": "" if model == "linear" else recipe,
+    }
+    load, start = os.getloadavg()[0], time.perf_counter()
+    if model == "linear":
+        mixture = LeastSquares.fit(rows.X, rows.Y).predict(scaler.inputs(held_rows.X))
+        took = {"steps": 0}
+    else:
+        trained = fit(RECIPES[recipe], model_spec(model), rows.X, rows.Y, split_number)
+        fitted = trained.state.model
+        latent = predict_latent(fitted, scaler.inputs(held_rows.X), jax.random.key(1))
+        mixture = predict_observed(fitted, latent)
+        took = {
+            "bound": trained.bound,
+            "steps": trained.steps,
+            "row_visits": trained.row_visits,
+            "failures": int(trained.state.failures),
+            "seed": split_number,
+        }
+    seconds = time.perf_counter() - start
+    mixture = mixture.affine(scaler.y_scale, scaler.y_mean)
+    return {
+        **row,
+        "loglik": log_likelihood(mixture, held_rows.Y),
+        "rmse": rmse(mixture, held_rows.Y),
+        **took,
         "seconds": round(seconds, 1),
-        "steps": steps,
+        "load": round(load, 1),
     }
 
 
@@ -73,63 +109,118 @@ def numbers(text: str) -> list[int]:
     return [i for part in parts for i in range(int(part[0]), int(part[-1]) + 1)]
 
 
-def summary(rows: list[dict]) -> list[dict]:
-    """The mean over splits, its standard error, and what the paper prints."""
+def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean over splits, and its standard error where there are two or more."""
+    if len(values) < 2:
+        return float(np.mean(values)), None
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def met(score: Score, ours: float, paper: Printed) -> bool:
+    """Whether ours is no worse than the paper's figure by more than its standard error.
+
+    The paper rounds to two digits, so half of the last one counts as equal.
+    """
+    worse = paper.value - ours if score == "loglik" else ours - paper.value
+    return worse <= (paper.error or 0.0) + 0.005
+
+
+def report(rows: Sequence[dict]) -> list[dict]:
+    """A line a set and model: ours beside the paper's, and whether both scores are met."""
     lines = []
+    rows = [row for row in rows if row["held_out"] == "test"]
     for key in dict.fromkeys((row["set"], row["model"]) for row in rows):
         of_key = [row for row in rows if (row["set"], row["model"]) == key]
-        loglik = np.array([row["loglik"] for row in of_key])
-        error = np.array([row["rmse"] for row in of_key])
-        root = np.sqrt(max(len(of_key) - 1, 1))
-        paper = [printed(key[0], score).get(key[1]) for score in ("loglik", "rmse")]
+        line = {"set": key[0], "model": key[1], "splits": len(of_key)}
+        scores: tuple[Score, ...] = ("loglik", "rmse")
+        for score in scores:
+            ours = mean_and_error([row[score] for row in of_key])
+            paper = printed(key[0], score).get(key[1])
+            line[score] = figure(*ours)
+            line[f"paper {score}"] = "–" if paper is None else figure(*paper)
+            verdict = "–" if paper is None else "met" if met(score, ours[0], paper) else "missed"
+            line[f"{score} is"] = verdict
+        line["s a split"] = f"{np.mean([row['seconds'] for row in of_key]):.1f}"
+        lines.append(line)
+    return lines
+
+
+def figure(mean: float, error: float | None) -> str:
+    """A mean, its standard error in brackets: digits enough for the smaller RMSEs."""
+    digits = 3 if abs(mean) < 0.2 else 2
+    return f"{mean:.{digits}f}" + ("" if error is None else f" ({error:.{digits}f})")
+
+
+def tried(rows: Sequence[dict]) -> list[dict]:
+    """A line a recipe, set and model: its mean score on inner held-out rows, less the reference's.
+
+    The reference is "default", over the splits that both have.
+    """
+    lines = []
+    inner = {tuple(row[k] for k in KEY): row for row in rows if row["held_out"] == "inner"}
+    for name, model, recipe in dict.fromkeys((k[0], k[1], k[4]) for k in inner):
+        of_key = [row for k, row in inner.items() if (k[0], k[1], k[4]) == (name, model, recipe)]
+        both = [
+            (row["loglik"], inner[name, model, row["split"], "inner", "default"]["loglik"])
+            for row in of_key
+            if (name, model, row["split"], "inner", "default") in inner
+        ]
+        gains = [ours - reference for ours, reference in both]
         lines.append(
             {
-                "set": key[0],
-                "model": key[1],
+                "set": name,
+                "model": model,
+                "recipe": recipe,
                 "splits": len(of_key),
-                "loglik": f"{loglik.mean():.2f} ({loglik.std() / root:.2f})",
-                "paper loglik": _printed(paper[0]),
-                "rmse": f"{error.mean():.3g} ({error.std() / root:.2g})",
-                "paper rmse": _printed(paper[1]),
-                "s a split": f"{np.mean([row['seconds'] for row in of_key]):.1f}",
+                "loglik": figure(*mean_and_error([row["loglik"] for row in of_key])),
+                "less default": f"{np.mean(gains):+.3f}" if gains else "–",
+                "bound": f"{np.mean([row['bound'] for row in of_key]):.3f}",
+                "row visits": f"{np.mean([row['row_visits'] for row in of_key]):,.0f}",
+                "steps": f"{np.mean([row['steps'] for row in of_key]):,.0f}",
             }
         )
     return lines
 
 
-def _printed(found: Printed | None) -> str:
-    if found is None:
-        return "–"
-    return f"{found.value:.2f}" + ("" if found.error is None else f" ({found.error:.2f})")
-
-
 def main():
     parser = argparse.ArgumentParser(prog="benchmarks.paper")
-    parser.add_argument("--data", type=Path, required=True, help="a folder of .npz files (X, y)")
-    parser.add_argument("--sets", default="kin8nm,energy")
+    parser.add_argument("--data", type=Path, help="a folder of .npz files (X, y)")
+    parser.add_argument("--sets", default="boston,concrete,energy,wine_red,kin8nm,power")
     parser.add_argument("--models", default="linear,sgp,dgp2,dgp3")
-    parser.add_argument("--splits", default="0-1", help="such as 0-19 or 0,3")
-    parser.add_argument("--recipe", choices=["default", "paper"], default="default")
-    parser.add_argument("--steps", type=int, help="instead of the recipe's own number")
-    parser.add_argument("--json", type=Path, help="write a row a set, model and split")
+    parser.add_argument("--splits", default="0-19", help="such as 0-19 or 0,3")
+    parser.add_argument("--recipes", default="default", help=", ".join(RECIPES))
+    parser.add_argument("--inner", action="store_true", help="score rows of the training part")
+    parser.add_argument("--log", type=Path, help="JSON lines to go on from, and to add to")
+    parser.add_argument("--report", action="store_true", help="only print what the log holds")
     options = parser.parse_args()
+    log = options.log or (TRIED if options.inner else MEASURED)
+    recipes = options.recipes.split(",")
+    if unknown := sorted(set(recipes) - set(RECIPES)):
+        parser.error(f"no recipe {', '.join(unknown)}: there are {', '.join(RECIPES)}")
+    if not options.report:
+        if options.data is None:
+            parser.error("--data names the folder of .npz files; --report needs none")
+        run(options, recipes, log)
+    print_table(tried(read_rows(log)) if options.inner else report(read_rows(log)))
 
-    recipe = PAPER if options.recipe == "paper" else TrainSpec()
-    if options.steps is not None:
-        recipe = replace(recipe, steps=options.steps)
-    rows = []
+
+def run(options: argparse.Namespace, recipes: list[str], log: Path) -> None:
+    """Every fit that the log doesn't hold yet: split by split, so that all models grow evenly."""
+    known = {tuple(row[k] for k in KEY) for row in read_rows(log)}
+    held_out = "inner" if options.inner else "test"
+    where = provenance()
     for name in options.sets.split(","):
         dataset = load(options.data, name)
-        for model in options.models.split(","):
-            # Least squares is quick, and is the check on the harness: always all 20 splits.
-            splits = range(20) if model == "linear" else numbers(options.splits)
-            for i in splits:
-                rows.append(measure(dataset, model, i, recipe))
-                if model != "linear":
-                    print({k: v for k, v in rows[-1].items()}, flush=True)
-                if options.json:
-                    write_rows(options.json, rows)
-    print_table(summary(rows))
+        for i in numbers(options.splits):
+            for model in options.models.split(","):
+                for recipe in [""] if model == "linear" else recipes:
+                    if (name, model, i, held_out, recipe) in known:
+                        continue
+                    row = measure(dataset, model, i, recipe, options.inner)
+                    append_row(log, row | where)
+                    scores = f"{row['loglik']:8.3f} nats  rmse {row['rmse']:7.4f}"
+                    took = f"{row['steps']:6,} steps {row['seconds']:7.1f} s"
+                    print(f"{name} {model} {i} {recipe}: {scores} {took}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Lesson 8: where depth helps, where it does not, and what was measured."""
 
-import json
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
 
 from datasets.catalogue import entry
+from datasets.measured import regression
 from datasets.printed import SETS, Score, printed
 from datasets.starts import film
 from dgp_core.training.plan import counted
@@ -27,8 +26,6 @@ from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 
-# What `python -m benchmarks.paper --json` wrote: one row per set, model and split.
-MEASURED = Path(__file__).parents[2] / "benchmarks" / "paper.json"
 REGRESSION = tuple(name for name in SETS if printed(name, "rmse"))
 HARM = 0.05
 """Nats per row: less is negligible."""
@@ -38,8 +35,8 @@ ink = page_ink()
 
 @st.cache_data(show_spinner=False)
 def measured() -> list[dict]:
-    """Rows that were measured; none where the benchmark has left no file."""
-    return json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.is_file() else []
+    """Rows that were measured."""
+    return regression()
 
 
 def sets() -> tuple[str, ...]:

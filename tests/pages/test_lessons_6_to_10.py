@@ -1,6 +1,5 @@
 """Lessons 6 to 10 and the glossary without a browser; what they promise, measured on models."""
 
-import json
 import re
 from dataclasses import replace
 from functools import lru_cache
@@ -12,6 +11,7 @@ import plotly.graph_objects as go
 import pytest
 import streamlit as st
 
+from datasets.measured import regression
 from datasets.printed import printed
 from dgp_core.evaluation.scores import accuracy
 from dgp_core.gp.predict import class_probabilities, predict_latent
@@ -471,12 +471,8 @@ def test_the_fork_is_swallowed_by_the_noise():
     assert abs(trained.deep - trained.single) < 5
 
 
-def measured() -> list[dict]:
-    return json.loads((ROOT / "benchmarks" / "paper.json").read_text(encoding="utf-8"))
-
-
 def test_the_table_says_what_the_lesson_says():
-    rows = measured()
+    rows = regression()
     arm, heat = (depth_table.summary(rows, name, "loglik") for name in ("kin8nm", "energy"))
     gains = depth_table.against_one_layer(rows, "kin8nm")
     assert min(gain for one in gains.values() for gain in one.values()) > 0.1
@@ -488,7 +484,7 @@ def test_the_table_says_what_the_lesson_says():
 
 @pytest.mark.parametrize("name", ["boston", "concrete", "energy", "kin8nm", "power", "wine_red"])
 def test_least_squares_agrees_with_every_digit_that_the_paper_prints(name):
-    rows = measured()
+    rows = regression()
     for score in ("loglik", "rmse"):
         mean, _, splits = depth_table.summary(rows, name, score)["linear"]
         assert splits == 20 and round(mean, 2) == printed(name, score)["linear"].value
