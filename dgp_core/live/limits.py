@@ -53,9 +53,10 @@ MOST_SOCKETS = 4
 MESSAGE_BYTES = 4096
 """The longest message of a stage's socket: the browser's own have at most 300 bytes."""
 
-LEFT_SECONDS = 60.0
-"""A session whose tab has been gone for so long is over, and its rows with it: a lost network or a
-reload takes less, and Streamlit itself would forget it after two minutes."""
+LEFT_SECONDS, LEFT_LOOK_SECONDS = 50.0, 5.0
+"""A session whose socket has been gone for so long is over, and its rows with it; and how often it
+is looked at. A blip of the network is no end. A tab that closes tells so at once; a computer that
+is switched off is found out by two pings, 30 seconds each: under two minutes in all."""
 
 BURST = 200.0
 """What a browser may ask at once, in stage messages, of which a script's run costs 5 and an upload
@@ -76,7 +77,8 @@ SESSION_UPLOAD_BYTES = 1_000_000_000
 """All files of a session that wait to be read: one of the largest that the app takes."""
 
 SERVER_UPLOAD_BYTES = min(4 * 2**30, _memory() // 4)
-"""… and of all sessions together: a quarter of the memory."""
+"""… and of all sessions together: a quarter of the memory. A file is never written to the disk, and
+held twice for the moment in which it has arrived."""
 
 # Frames.
 

@@ -205,9 +205,10 @@ class Trial:
         by: SplitBy = BY_CHANCE,
         refit: Callable[[np.ndarray], Dataset] | None = None,
         titles: Mapping[str, str] | None = None,
+        browser: str = "",
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`titles` say what contenders are called in sentences.
+        """`titles` say what contenders are called in sentences; the runs count as `browser`'s.
 
         `refit` gives the rows as numbers that the training rows at these places alone decide (what
         stands for a missing cell); without it they are those of the data set.
@@ -221,7 +222,7 @@ class Trial:
         self._clock, self.by, self._refit = clock, by, refit
         self._refitted: tuple[Part | None, Dataset | None] = None, None
         """The part that is fitted now, and its rows as numbers."""
-        self._titles = titles or {}
+        self._titles, self._browser = titles or {}, browser
         self._lock = threading.Lock()
         """For every field that changes: pages and the trial's thread both write them."""
         self._closing = threading.Event()
@@ -506,6 +507,7 @@ class Trial:
             self.owner,
             own_program=whole > OWN_SECONDS,
             awaited=True,
+            browser=self._browser,
         )
         run = self.workshop.watch(run_id)
         with self._lock:

@@ -82,6 +82,10 @@ class WorkshopError(ValueError):
     """Something that the workshop will not do, in a sentence for the user."""
 
 
+class FullError(WorkshopError):
+    """There is no room even to wait: see `Workshop.watch_public`."""
+
+
 @dataclass
 class Ticket:
     """A run, whose it is, and who has asked for it lately."""
@@ -89,6 +93,7 @@ class Ticket:
     run: Run
     run_id: str
     owner: str
+    """The key of whoever controls it."""
     start_bytes: int
     """Its data and its parameters."""
     seen: float
@@ -105,8 +110,15 @@ class Ticket:
     admitted: bool = False
     prepared: bool = False
     came: float = 0.0
+    browser: str = ""
+    """Whose it is, where that is not its owner: a fit has a key of its own."""
     left: bool = False
     """Whether its page was left: it goes as soon as nobody looks at it."""
+
+    @property
+    def whose(self) -> str:
+        """The browser that it counts for."""
+        return self.browser or self.owner
 
     @property
     def nbytes(self) -> int:
@@ -173,12 +185,13 @@ class Workshop:
         saved: Archive | None = None,
         own_program: bool = False,
         awaited: bool = False,
+        browser: str = "",
     ) -> tuple[str, str]:
         """A new run: its id, which anybody may watch by, and the key of whoever controls it.
 
         It begins at the start, or where a saved model of the same shape is; `own_program` as `Run`.
         Runs that are `awaited` get half of all training time between them, or more where an equal
-        share each is more.
+        share each is more. What a browser may have counts by `browser`, or else by the owner.
         """
         cells = dataset.X.size + dataset.Y.size
         if cells > MOST_CELLS:
@@ -205,16 +218,17 @@ class Workshop:
             step_seconds(dataset, model, train, len(dataset)) > HEAVY_SECONDS,
             awaited,
             came=self._clock(),
+            browser=browser,
         )
         with self._wake:
             if self._stopping:
                 raise WorkshopError(SHUTTING)
-            self._limit_owner(ticket.owner)
+            self._limit_browser(ticket.whose)
             waiting = len(self._queue())
             if waiting >= MOST_QUEUED:
-                raise WorkshopError(
+                raise FullError(
                     f"{waiting} runs are waiting already: room for one more comes "
-                    f"{when(self._wait(waiting))}. Until then, watch a run that somebody shows you."
+                    f"{when(self._wait(waiting))}. Until then, watch a run of somebody else."
                 )
             if not self._at_once(ticket):
                 run.status = "compiling"
@@ -403,11 +417,12 @@ class Workshop:
             freed += size
         return freed
 
-    def _limit_owner(self, owner: str) -> None:
-        """Makes room among an owner's runs for one more: the one that was not watched for longest
+    def _limit_browser(self, browser: str) -> None:
+        """Makes room among a browser's runs for one more: the one that was not watched for longest
         goes; where all are on a screen, it raises WorkshopError."""
         now = self._clock()
-        mine = sorted((t for t in self._tickets.values() if t.owner == owner), key=lambda t: t.seen)
+        mine = [t for t in self._tickets.values() if t.whose == browser]
+        mine.sort(key=lambda t: t.seen)
         for ticket in mine[: max(0, len(mine) - MOST_OWNED + 1)]:
             if now - ticket.seen <= LOOKED_SECONDS:
                 raise WorkshopError(

@@ -26,6 +26,7 @@ from pages.ui.bar import dress
 from pages.ui.comparison import Comparison
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import complaint, in_words, safe
+from pages.ui.session_end import at_end
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 from pages.ui.your_data import progress
@@ -130,8 +131,9 @@ def begin(
     if comparison is None or comparison.settings != settings:
         if comparison is not None:
             comparison.close()
-        comparison = Comparison(settings, dataset, train, folds)
+        comparison = Comparison(settings, dataset, train, folds, session.browser())
         st.session_state.comparison = comparison
+        at_end(comparison.close)
     try:
         comparison.add(session.workshop(), gps, set(st.session_state.your_compare_models), named)
     except (WorkshopError, ValueError) as error:
@@ -447,7 +449,7 @@ def _predictor(comparison: Comparison, model: str):
     return forecast.deep_predictor(parameters, run.scaler, comparison.train.seed)
 
 
-session.browser()
+session.leave_lessons()
 st.title("Compare", anchor=False)
 essay.write(
     "Is depth worth it here, or do more inducing points do as well? The models that you choose "

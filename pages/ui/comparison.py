@@ -23,6 +23,8 @@ class Comparison:
     dataset: Dataset
     train: TrainSpec
     folds: int
+    browser: str = ""
+    """Whose runs they are."""
     trials: list[Trial] = field(default_factory=list)
     known: dict[tuple[str, int], ScoreCard] = field(default_factory=dict)
     """Scores so far, by model and fold; they outlive their trials."""
@@ -78,6 +80,7 @@ class Comparison:
                 exact="exact" in new,
                 rival=None,
                 titles=titles,
+                browser=self.browser,
             )
         )
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from dgp_core.live.workshop import WorkshopError
+from dgp_core.live.workshop import FullError, WorkshopError
 from dgp_core.tables.plain import plain
+from pages.ui.stage.server import server
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,15 @@ def complaint(sentence: object) -> None:
     st.error(safe(sentence), icon=":material/error:")
 
 
+def offer(run_id: str, then: str) -> None:
+    """A run to watch while the server is full, and what to do then."""
+    st.info(
+        f"All seats of this server are taken. [Watch its own run](./?run={run_id}) in another tab "
+        f"meanwhile: {then}.",
+        icon=":material/visibility:",
+    )
+
+
 @contextmanager
 def in_words(sentence: str) -> Iterator[None]:
     """Shows the sentence if the block fails; the log gets the place and kind, never the data.
@@ -39,6 +49,8 @@ def in_words(sentence: str) -> Iterator[None]:
         yield
     except WorkshopError as error:
         complaint(error)
+        if isinstance(error, FullError) and (public := server().workshop.watch_public()):
+            offer(public, "then try here again")
     except Exception as error:
         place = "".join(traceback.format_tb(error.__traceback__))
         log.error("%s\n%s%s", sentence, place, type(error).__name__)

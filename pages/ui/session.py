@@ -1,7 +1,7 @@
 """The session's run: who this browser is, which run it shows, and what its controls say."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial, wraps
@@ -30,7 +30,8 @@ from pages.ui.choices import (
     read_query,
     write_points,
 )
-from pages.ui.sentences import notice
+from pages.ui.sentences import notice, offer
+from pages.ui.session_end import at_end
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.guard import COOKIE, is_secret
 from pages.ui.stage.server import WISHES, Scene, Viewer, server
@@ -83,7 +84,22 @@ def viewer() -> Viewer:
     """Who this session is to the socket."""
     if "viewer" not in st.session_state:
         st.session_state.viewer = secrets.token_urlsafe(16)
+        lessons = st.session_state.setdefault("lesson_runs", {})
+        at_end(partial(_leave, st.session_state.viewer, browser(), lessons))
     return server().viewers.get_or_create(st.session_state.viewer, browser())
+
+
+def _leave(token: str, owner: str, lesson_runs: dict[Any, str]) -> None:
+    """The tab is gone: nobody looks any more, and its lessons give their runs back."""
+    server().viewers.forget(token)
+    workshop().leave(lesson_runs.values(), owner)
+
+
+def leave_lessons(shown: Iterable[str] = ()) -> None:
+    """Gives back the runs of lessons, but those that the page shows; a look into the glossary
+    leaves none."""
+    lessons = st.session_state.get("lesson_runs", {}).values()
+    workshop().leave(set(lessons) - set(shown), browser())
 
 
 def play(
@@ -110,9 +126,7 @@ def play(
     }
     looking.scenes = scenes | known
     looking.ring()
-    shown_now = {scene.run_id for scene in scenes.values()}
-    lessons = st.session_state.get("lesson_runs", {}).values()
-    workshop().leave(set(lessons) - shown_now, browser())
+    leave_lessons(scene.run_id for scene in scenes.values())
     shown = {n: {"run": s.run_id, "mine": is_mine(s.run_id)} for n, s in scenes.items()}
     take = by_hand(partial(take_clicks, on_click))
     lesson = {"follows": bool(follows), "teaches": bool(teaches), "version": version}
@@ -169,11 +183,7 @@ def _offered(run_id: str, public: str) -> None:
     with suppress(WorkshopError):
         if not workshop().place(run_id):
             st.rerun()
-    st.info(
-        f"All seats of this server are taken. [Watch its own run](?run={public}) in another tab "
-        "meanwhile: yours begins here as soon as there is room.",
-        icon=":material/visibility:",
-    )
+    offer(public, "yours begins here as soon as there is room")
 
 
 def is_mine(run_id: str) -> bool:
@@ -235,6 +245,7 @@ def _by_the_arrows() -> bool:
 
 def arrive_alone(*own: str) -> None:
     """On a page without a run, the link says only what the page's own controls do."""
+    leave_lessons()
     query, memory = dict(st.query_params), st.session_state
     memory.setdefault("said", [])
     memory.own_names, memory.alone = own, True

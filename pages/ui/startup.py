@@ -1,5 +1,6 @@
 """The server's start and end: programs are compiled and modules loaded before anybody comes."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +21,8 @@ from dgp_core.training.generic import INDUCING
 from dgp_core.training.memory import limit_arenas
 from dgp_core.training.programs import Program, programs
 from pages.ui.choices import DATA, Choices
+from pages.ui.session_end import end_sessions
+from pages.ui.stage.guard import keep_uploads_in_memory
 from pages.ui.stage.server import server, stop
 
 
@@ -76,6 +79,7 @@ async def lifespan(_app):
     # before the first visit, which may go straight to a page.
     PagesManager.uses_pages_directory = False
     limit_arenas()
+    keep_uploads_in_memory()
     first = Choices()
     workshop = server().workshop
     # Compilers come before the first run: this process would compile for it otherwise.
@@ -86,6 +90,8 @@ async def lifespan(_app):
     workshop.public = run_id
     workshop.employ(partial(_rehearse, workshop, run_id), "dgp-rehearse")
     _load()
+    ending = asyncio.create_task(end_sessions())
     yield
+    ending.cancel()
     stop()
     programs().stop()

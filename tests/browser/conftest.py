@@ -1,6 +1,7 @@
 """A real server and a real Chromium: what a person sees, and what the browser complains of."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import pytest
@@ -41,9 +42,9 @@ def fresh_url() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """One Chromium for this folder; its event loop ends before the tests of another begin."""
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A Chromium of its own."""
     path = find_browser()
     if path is None:
         pytest.fail("No Chromium was found: run python tests/browser/get_browser.py once.")
@@ -51,6 +52,13 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """One Chromium for this folder; its event loop ends before the tests of another begin."""
+    with chromium() as browser:
+        yield browser
 
 
 def bad(line: ConsoleMessage) -> bool:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from starlette.formparsers import MultiPartParser
 from streamlit import runtime
 
 from dgp_core.live.limits import (
@@ -261,6 +262,12 @@ class Uploads:
             self._coming[session] -= taken
             if not self._coming[session]:
                 del self._coming[session]
+
+
+def keep_uploads_in_memory() -> None:
+    """Has a file's bytes stay in memory as they arrive: Starlette would write those of more than a
+    megabyte to a temporary file."""
+    MultiPartParser.spool_max_size = 0  # no limit
 
 
 def limit_messages(receive: Any, most: int) -> bool:

@@ -122,6 +122,14 @@ class Viewers:
             viewer.seen = now
             return viewer
 
+    def forget(self, token: str) -> None:
+        """A session is over; its sockets close."""
+        with self._lock:
+            viewer = self._viewers.pop(token, None)
+        for bell in tuple(viewer.bells) if viewer is not None else ():
+            bell.over = True
+            bell.ring()
+
     def connected(self) -> list[Viewer]:
         """Those whose browsers are being sent frames."""
         return [viewer for viewer in list(self._viewers.values()) if viewer.bells]

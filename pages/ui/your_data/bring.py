@@ -166,7 +166,8 @@ def show() -> None:
     st.header("1 · Bring", anchor="bring")
     st.markdown(
         "A table with one row per observation, and a column to be predicted from the others. It "
-        "stays in this session's memory and is deleted when you close the page."
+        "stays in this session's memory, is written nowhere, and is deleted within two minutes of "
+        "your closing the page."
     )
     origin = st.segmented_control(
         "What do you bring?",

@@ -60,6 +60,7 @@ def start(workshop: Workshop, plan: Plan, folds: int, by: SplitBy) -> None:
             by=by,
             refit=lambda train, prepared=state.prepared: prepared.refit(train).dataset,
             titles=TITLES,
+            browser=session.browser(),
         )
     except (WorkshopError, ValueError) as error:
         state.fit_error = str(error)

@@ -19,12 +19,14 @@ from dgp_core.archive import Archive, Source
 from dgp_core.evaluation.comparison import ScoreCard
 from dgp_core.line_file import LineArchive
 from dgp_core.live.keep import Which, archive_of, source_of
+from dgp_core.live.limits import MOST_OWNED
 from dgp_core.live.run import Run
 from dgp_core.live.trial import Trial
 from dgp_core.live.workshop import WorkshopError
 from dgp_core.tables.plain import visible
 from dgp_core.tables.table import Limits, Prepared, Table, as_written
 from dgp_core.training.plan import Plan
+from pages.ui.session_end import at_end
 
 LIMITS = Limits(bytes=1_000_000_000)
 """As much as the app's own upload limit."""
@@ -121,8 +123,8 @@ class Fitted:
         if self.trial.status == "failed":
             return "There is no model: its training failed, see above."
         return (
-            "The model was discarded, since nobody watched it for half an hour: fit again to "
-            f"{purpose}."
+            "The model was discarded: nobody watched it for half an hour, or this browser has "
+            f"started {MOST_OWNED} runs since. Fit again to {purpose}."
         )
 
 
@@ -164,10 +166,19 @@ class UploadState:
     cache: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     """Slow results by name, each with the key that it was computed for."""
 
+    def forget(self) -> None:
+        """Lets everything go, and ends what is still being fitted."""
+        if self.fitted is not None:
+            self.fitted.trial.close()
+        vars(self).update(vars(UploadState()))
+
 
 def upload_state() -> UploadState:
     """This session's own."""
-    return st.session_state.setdefault("your_data", UploadState())
+    if "your_data" not in st.session_state:
+        st.session_state.your_data = UploadState()
+        at_end(st.session_state.your_data.forget)
+    return st.session_state.your_data
 
 
 def persistent_key(name: str, default: Any, options: Iterable | None = None) -> str:

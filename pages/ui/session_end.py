@@ -1,0 +1,79 @@
+"""The end of a session: within two minutes of its tab's, nothing that it held is left.
+
+Streamlit keeps a session whose socket is lost, lest a blip of the network end it, and looks at its
+clock only when another one comes or goes. Here it is looked every few seconds.
+"""
+
+import asyncio
+import gc
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from dgp_core.live.limits import LEFT_LOOK_SECONDS, LEFT_SECONDS
+
+log = logging.getLogger(__name__)
+
+
+class Sessions:
+    """What is to be done at the end of each session. `clock` is for tests."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._acts: dict[str, list[Callable[[], None]]] = {}
+        self._left: dict[str, float] = {}
+        """Since when each has no socket."""
+
+    def at_end(self, session: str, act: Callable[[], None]) -> None:
+        """Has this done when the session is over."""
+        with self._lock:
+            self._acts.setdefault(session, []).append(act)
+
+    def over(self, connected: Callable[[str], bool]) -> list[str]:
+        """The sessions whose tabs have been gone for long; one that is back is not."""
+        now = self._clock()
+        with self._lock:
+            gone = [session for session in self._acts if not connected(session)]
+            self._left = {session: self._left.get(session, now) for session in gone}
+            return [session for session in gone if now - self._left[session] >= LEFT_SECONDS]
+
+    def end(self, session: str) -> None:
+        """Does what is to be done, once; a failure's kind is logged, and never its words."""
+        with self._lock:
+            acts = self._acts.pop(session, [])
+            self._left.pop(session, None)
+        for act in acts:
+            try:
+                act()
+            except Exception as error:
+                log.error("A session's end failed: %s", type(error).__name__)
+
+
+sessions = Sessions()
+"""The process's own."""
+
+
+def at_end(act: Callable[[], None]) -> None:
+    """Has this done at the end of the session whose script runs."""
+    if (context := get_script_run_ctx()) is not None:
+        sessions.at_end(context.session_id, act)
+
+
+async def end_sessions() -> None:
+    """Ends every session whose tab is gone, as long as the server runs."""
+    while True:
+        await asyncio.sleep(LEFT_LOOK_SECONDS)
+        if not runtime.exists():
+            continue
+        own = runtime.get_instance()
+        over = sessions.over(own.is_active_session)
+        for session in over:
+            await asyncio.to_thread(sessions.end, session)
+            own.close_session(session)
+        if over:  # Streamlit's own reference cycles hold what widgets were told
+            await asyncio.to_thread(gc.collect)
