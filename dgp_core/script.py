@@ -221,7 +221,7 @@ archive.save(
             fit=[bound.fit for bound in bounds],
             kl=[bound.kl for bound in bounds],
             failures=int(state.failures),
-            stopped=f"reached {{n_steps:,}} steps",
+            stopped=f"reached {{n_steps:,}} step{{'s' if n_steps != 1 else ''}}",
         ),
         task=dataset.task,
         input_names=dataset.input_names,

@@ -206,6 +206,8 @@ class Comparison:
     """A score that a person can picture, of both: ("RMSE", "275", "290")."""
     question: str = ""
     """Which rows they are, behind the word "rows"."""
+    agrees: bool = True
+    """Whether the model with the better log-likelihood is not the worse one by that score."""
 
     @property
     def amount(self) -> str:
@@ -222,7 +224,9 @@ class Comparison:
             return f" by {self.amount}"
         name, *both = self.unit
         one, other = both if self.difference >= 0 else both[::-1]
-        return f": {name} {one} against {other} ({self.amount})"
+        if self.agrees:
+            return f": {name} {one} against {other} ({self.amount})"
+        return f" by {self.amount}, though its {name} is {one} against {other}"
 
     @property
     def signed(self) -> str:
@@ -249,18 +253,21 @@ def compare(cards: Iterable[ScoreCard], one: str, other: str) -> Comparison:
         word = "same"
     else:
         word = "better" if d > 0 else "worse"
-    unit = _in_units([[own[k] for k in folds] for own in (ones, others)])
+    unit, gain = _in_units([[own[k] for k in folds] for own in (ones, others)])
     question = ones[folds[0]].question
-    return Comparison(one, other, d, error, len(folds), n, word, unit, question)
+    agrees = gain == 0 or (gain > 0) == (d >= 0)
+    return Comparison(one, other, d, error, len(folds), n, word, unit, question, agrees)
 
 
-def _in_units(pair: list[list[ScoreCard]]) -> tuple[str, ...]:
-    """RMSE or accuracy of two models, in words."""
+def _in_units(pair: list[list[ScoreCard]]) -> tuple[tuple[str, ...], float]:
+    """RMSE or accuracy of two models, in words, and by how much the first one is better."""
     for name, title in (("rmse", "RMSE"), ("accuracy", "accuracy")):
         if all(name in card.scores for cards in pair for card in cards):
-            means = [float(np.mean([card.scores[name] for card in cards])) for cards in pair]
-            return title, *(f"{v:.1%}" if name == "accuracy" else f"{v:,.4g}" for v in means)
-    return ()
+            a, b = (float(np.mean([card.scores[name] for card in cards])) for cards in pair)
+            if name == "accuracy":
+                return (title, f"{100 * a:.1f} %", f"{100 * b:.1f} %"), a - b
+            return (title, f"{a:,.4g}", f"{b:,.4g}"), b - a
+    return (), 0.0
 
 
 def paired_difference(differences: list[np.ndarray], test_share: float) -> tuple[float, float]:

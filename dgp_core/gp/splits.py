@@ -52,11 +52,16 @@ class SplitBy:
     @property
     def rows(self) -> str:
         """Which rows a verdict is about, behind the word “rows”; nothing for chance."""
-        return {
-            "chance": "",
-            "latest": "later than any it was trained on",
-            "groups": f"from groups of “{self.column}” that it was not trained on",
-        }[self.way]
+        return question_of(self.way, self.column)
+
+
+def question_of(way: SplitWay, column: str) -> str:
+    """Which rows a verdict on such a split is about, behind the word “rows”."""
+    return {
+        "chance": "",
+        "latest": "later than any it was trained on",
+        "groups": f"from groups of “{column}” that it was not trained on",
+    }[way]
 
 
 BY_CHANCE = SplitBy()
