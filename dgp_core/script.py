@@ -44,15 +44,12 @@ class Named:
     def split_lines(self, fraction: float, seed: int) -> list[str]:
         """The lines that hold rows out."""
         way, column = self.judge_by
-        made = "by = SplitBy()"
-        if way != "chance":
-            place = f"dataset.X[:, dataset.input_names.index({column!r})]"
-            made = f"by = SplitBy({way!r}, {column!r}, {place})"
+        made = f"by = by_input(dataset, {way!r}, {column!r})"
         return [made, f"train_rows, held_rows = by.places(len(dataset), {fraction!r}, {seed!r})"]
 
     @property
     def split_import(self) -> str:
-        return "from dgp_core.gp.splits import SplitBy"
+        return "from dgp_core.gp.splits import by_input"
 
     @property
     def imports(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 Every number is about rows that the model has not seen, in the user's units.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -284,6 +284,25 @@ def paired_difference(differences: list[np.ndarray], test_share: float) -> tuple
     return float(means.mean()), float(error)
 
 
+def scope(comparisons: Sequence[Comparison]) -> str:
+    """Which question held-out rows answer, and what one split cannot tell, in words."""
+    if not comparisons:
+        return ""
+    first = comparisons[0]
+    asked = (
+        f"This is about rows {first.question}."
+        if first.question
+        else "The rows were held out by chance: this is about more rows of the same kind, not "
+        "about later ones or other groups."
+    )
+    if first.n_folds > 1:
+        return asked
+    return (
+        f"{asked} One split judges these fitted models, not the methods: another split may end "
+        "otherwise, which folds would show."
+    )
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Which model to use, and why."""
@@ -304,21 +323,7 @@ class Verdict:
     @property
     def scope(self) -> str:
         """Which question these rows answer, and what one split cannot tell."""
-        if not self.comparisons or self.word == "too_few":
-            return ""
-        first = self.comparisons[0]
-        asked = (
-            f"This is about rows {first.question}."
-            if first.question
-            else "The rows were held out by chance: this is about more rows of the same kind, not "
-            "about later ones or other groups."
-        )
-        if first.n_folds > 1:
-            return asked
-        return (
-            f"{asked} One split judges these fitted models, not the methods: another split may end "
-            "otherwise, which folds would show."
-        )
+        return "" if self.word == "too_few" else scope(self.comparisons)
 
     @property
     def text(self) -> str:
