@@ -33,6 +33,8 @@ class Entry:
     """Height and width, where a row is a picture."""
     options: tuple[str, ...] = ()
     """What `load` takes besides the name."""
+    time: str = ""
+    """The input that puts the rows in time; empty where none does."""
 
 
 _OURS = "made here"
@@ -89,6 +91,7 @@ def _entries() -> dict[str, tuple[Entry, Callable[..., Dataset]]]:
                 real.warning,
                 real.image,
                 (*options, "month") if real.name == "taxi" else options,
+                "" if fetched else SHIPPED[real.name].time,
             ),
             real.load,
         )

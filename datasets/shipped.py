@@ -35,6 +35,11 @@ class Shipped:
     dates: Callable[[np.ndarray], np.ndarray] | None = None
     """Turns the file's column `date` into numbers, the first input."""
 
+    @property
+    def time(self) -> str:
+        """The input that puts the rows in time; empty where none does."""
+        return self.inputs[0] if self.dates is not None else ""
+
     def load(self) -> Dataset:
         """All rows, in the file's order."""
         path = FILES / self.file

@@ -372,6 +372,16 @@ class Outcome:
             found["widened_90"] = float(((low <= y) & (y <= high)).mean())
         return found
 
+    def forecast(self, rows: Dataset) -> Forecast:
+        """Of rows whose targets are in the file's units: what a verdict compares."""
+        if self.classifier is not None:
+            p = np.concatenate([self.classifier.predict_proba(part) for part in _blocks(rows.X)])
+            chosen = np.take_along_axis(p, rows.Y.astype(int), 1)[:, 0]
+            return Forecast(np.log(np.maximum(chosen, 1e-300)), probabilities=p)
+        Y = np.where(self.log, np.log(np.where(self.log, rows.Y, 1.0)), rows.Y)
+        pairs = zip(_blocks(rows.X), _blocks(Y), strict=True)
+        return Forecast.join([self._forecast(x, y) for x, y in pairs])
+
     def _forecast(self, X: np.ndarray, Y: np.ndarray) -> Forecast:
         """Of numbers, in the file's units; with z = log y, log p(y) = log p(z) − z."""
         assert self.regressor is not None

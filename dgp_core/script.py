@@ -44,15 +44,12 @@ class Named:
     def split_lines(self, fraction: float, seed: int) -> list[str]:
         """The lines that hold rows out."""
         way, column = self.judge_by
-        made = "by = SplitBy()"
-        if way != "chance":
-            place = f"dataset.X[:, dataset.input_names.index({column!r})]"
-            made = f"by = SplitBy({way!r}, {column!r}, {place})"
+        made = f"by = by_input(dataset, {way!r}, {column!r})"
         return [made, f"train_rows, held_rows = by.places(len(dataset), {fraction!r}, {seed!r})"]
 
     @property
     def split_import(self) -> str:
-        return "from dgp_core.gp.splits import SplitBy"
+        return "from dgp_core.gp.splits import by_input"
 
     @property
     def imports(self) -> tuple[str, ...]:
@@ -221,7 +218,7 @@ archive.save(
             fit=[bound.fit for bound in bounds],
             kl=[bound.kl for bound in bounds],
             failures=int(state.failures),
-            stopped=f"reached {{n_steps:,}} steps",
+            stopped=f"reached {{n_steps:,}} step{{'s' if n_steps != 1 else ''}}",
         ),
         task=dataset.task,
         input_names=dataset.input_names,

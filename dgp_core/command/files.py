@@ -42,9 +42,12 @@ def _open(path: str, read: Callable[[str], T]) -> T:
         ) from None
 
 
-def save(path: Path, record: Archive) -> None:
+def save(path: Path, record: Archive | LineArchive) -> None:
     try:
-        archive.save(path, record)
+        if isinstance(record, LineArchive):
+            line_file.save(path, record)
+        else:
+            archive.save(path, record)
     except OSError as error:
         raise _unwritable(path, error) from None
 

@@ -3,7 +3,7 @@
 Every number is about rows that the model has not seen, in the user's units.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -206,6 +206,8 @@ class Comparison:
     """A score that a person can picture, of both: ("RMSE", "275", "290")."""
     question: str = ""
     """Which rows they are, behind the word "rows"."""
+    agrees: bool = True
+    """Whether the model with the better log-likelihood is not the worse one by that score."""
 
     @property
     def amount(self) -> str:
@@ -222,7 +224,9 @@ class Comparison:
             return f" by {self.amount}"
         name, *both = self.unit
         one, other = both if self.difference >= 0 else both[::-1]
-        return f": {name} {one} against {other} ({self.amount})"
+        if self.agrees:
+            return f": {name} {one} against {other} ({self.amount})"
+        return f" by {self.amount}, though its {name} is {one} against {other}"
 
     @property
     def signed(self) -> str:
@@ -249,18 +253,21 @@ def compare(cards: Iterable[ScoreCard], one: str, other: str) -> Comparison:
         word = "same"
     else:
         word = "better" if d > 0 else "worse"
-    unit = _in_units([[own[k] for k in folds] for own in (ones, others)])
+    unit, gain = _in_units([[own[k] for k in folds] for own in (ones, others)])
     question = ones[folds[0]].question
-    return Comparison(one, other, d, error, len(folds), n, word, unit, question)
+    agrees = gain == 0 or (gain > 0) == (d >= 0)
+    return Comparison(one, other, d, error, len(folds), n, word, unit, question, agrees)
 
 
-def _in_units(pair: list[list[ScoreCard]]) -> tuple[str, ...]:
-    """RMSE or accuracy of two models, in words."""
+def _in_units(pair: list[list[ScoreCard]]) -> tuple[tuple[str, ...], float]:
+    """RMSE or accuracy of two models, in words, and by how much the first one is better."""
     for name, title in (("rmse", "RMSE"), ("accuracy", "accuracy")):
         if all(name in card.scores for cards in pair for card in cards):
-            means = [float(np.mean([card.scores[name] for card in cards])) for cards in pair]
-            return title, *(f"{v:.1%}" if name == "accuracy" else f"{v:,.4g}" for v in means)
-    return ()
+            a, b = (float(np.mean([card.scores[name] for card in cards])) for cards in pair)
+            if name == "accuracy":
+                return (title, f"{100 * a:.1f} %", f"{100 * b:.1f} %"), a - b
+            return (title, f"{a:,.4g}", f"{b:,.4g}"), b - a
+    return (), 0.0
 
 
 def paired_difference(differences: list[np.ndarray], test_share: float) -> tuple[float, float]:
@@ -275,6 +282,25 @@ def paired_difference(differences: list[np.ndarray], test_share: float) -> tuple
     if len(means) > 1:
         error = max(error, fold_error(means, test_share) * few_folds(len(means)))
     return float(means.mean()), float(error)
+
+
+def scope(comparisons: Sequence[Comparison]) -> str:
+    """Which question held-out rows answer, and what one split cannot tell, in words."""
+    if not comparisons:
+        return ""
+    first = comparisons[0]
+    asked = (
+        f"This is about rows {first.question}."
+        if first.question
+        else "The rows were held out by chance: this is about more rows of the same kind, not "
+        "about later ones or other groups."
+    )
+    if first.n_folds > 1:
+        return asked
+    return (
+        f"{asked} One split judges these fitted models, not the methods: another split may end "
+        "otherwise, which folds would show."
+    )
 
 
 @dataclass(frozen=True)
@@ -297,21 +323,7 @@ class Verdict:
     @property
     def scope(self) -> str:
         """Which question these rows answer, and what one split cannot tell."""
-        if not self.comparisons or self.word == "too_few":
-            return ""
-        first = self.comparisons[0]
-        asked = (
-            f"This is about rows {first.question}."
-            if first.question
-            else "The rows were held out by chance: this is about more rows of the same kind, not "
-            "about later ones or other groups."
-        )
-        if first.n_folds > 1:
-            return asked
-        return (
-            f"{asked} One split judges these fitted models, not the methods: another split may end "
-            "otherwise, which folds would show."
-        )
+        return "" if self.word == "too_few" else scope(self.comparisons)
 
     @property
     def text(self) -> str:

@@ -52,14 +52,44 @@ class SplitBy:
     @property
     def rows(self) -> str:
         """Which rows a verdict is about, behind the word “rows”; nothing for chance."""
-        return {
-            "chance": "",
-            "latest": "later than any it was trained on",
-            "groups": f"from groups of “{self.column}” that it was not trained on",
-        }[self.way]
+        return question_of(self.way, self.column)
+
+
+def question_of(way: SplitWay, column: str) -> str:
+    """Which rows a verdict on such a split is about, behind the word “rows”."""
+    return {
+        "chance": "",
+        "latest": "later than any it was trained on",
+        "groups": f"from groups of “{column}” that it was not trained on",
+    }[way]
 
 
 BY_CHANCE = SplitBy()
+
+FEWEST_TIMES = 10
+"""A column of fewer different times is not offered to judge by."""
+
+FEWEST_GROUPS = 3
+"""Nor is one of fewer groups."""
+
+
+def split_columns(dataset: Dataset) -> dict[SplitWay, list[str]]:
+    """The inputs of a data set whose latest rows, or whole groups, can be held out."""
+    found: dict[SplitWay, list[str]] = {"latest": [], "groups": []}
+    for name, x in zip(dataset.input_names, dataset.X.T, strict=True):
+        n = len(np.unique(x))
+        if n >= FEWEST_TIMES:
+            found["latest"].append(name)
+        if FEWEST_GROUPS <= n <= len(x) / 2:
+            found["groups"].append(name)
+    return found
+
+
+def by_input(dataset: Dataset, way: SplitWay, column: str) -> SplitBy:
+    """A split by one of a data set's own inputs."""
+    if way == "chance":
+        return BY_CHANCE
+    return SplitBy(way, column, dataset.X[:, dataset.input_names.index(column)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,16 +5,10 @@ import re
 import numpy as np
 import pyarrow.compute as pc
 
-from dgp_core.gp.splits import BY_CHANCE, SplitBy, SplitWay
+from dgp_core.gp.splits import BY_CHANCE, FEWEST_GROUPS, FEWEST_TIMES, SplitBy, SplitWay
 from dgp_core.tables.parsing import as_dates, as_numbers, as_words
 from dgp_core.tables.plain import visible
 from dgp_core.tables.table import Column, Proposal, Table, TableError, named_identifier
-
-FEWEST_TIMES = 10
-"""A column of fewer different dates is not proposed to judge by."""
-
-FEWEST_GROUPS = 3
-"""Nor is one of fewer groups."""
 
 _TIME_NAMES = re.compile(r"(^|[\W_])(year|yr|date|time|timestamp|month|week|day)$", re.IGNORECASE)
 _SUBJECT_NAMES = re.compile(

@@ -342,7 +342,7 @@ def resume(
     while not progress.stopped:
         n_steps = min(chunk, spec.steps - progress.steps)
         if n_steps <= 0:
-            progress.stopped = f"reached {spec.steps:,} steps"
+            progress.stopped = f"reached {spec.steps:,} step{'s' if spec.steps != 1 else ''}"
             break
         part, n_steps = rows.ahead(int(state.step), n_steps)
         began = time.perf_counter()

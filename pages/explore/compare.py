@@ -1,15 +1,19 @@
 """Compare: models on one data set, with the same splits and the same seed."""
 
 from dataclasses import replace
+from functools import partial
 
+import numpy as np
 import streamlit as st
 
 from datasets import catalogue
 from datasets.printed import printed
 from dgp_core.evaluation import comparison as compared
 from dgp_core.evaluation import forecast
+from dgp_core.evaluation.boosting import boosting_predictor
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
+from dgp_core.gp.splits import BY_CHANCE, FIRST_SHARE, SplitBy
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS
 from dgp_core.live.workshop import MOST_CELLS, WorkshopError
 from dgp_core.tables.plain import visible
@@ -31,6 +35,7 @@ from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 from pages.ui.your_data import progress
 from pages.ui.your_data.fit import too_many
+from pages.ui.your_data.judge_by import split_of_inputs, split_of_table
 from pages.ui.your_data.upload_state import HELD_OUT, cached, persistent_key, upload_state
 
 essay = Linker()
@@ -55,8 +60,10 @@ STYLE = """<style>
 </style>"""
 
 
-def training_rows(N: int, folds: int) -> int:
-    """How many of N rows each model is trained on."""
+def training_rows(N: int, folds: int, by: SplitBy) -> int:
+    """How many of N rows each model is trained on; of blocks in time, the first one's."""
+    if folds and by.way == "latest":
+        return int(FIRST_SHARE * N)
     return N - -(-N // folds) if folds else int((1 - HELD_OUT) * N)
 
 
@@ -69,6 +76,7 @@ def titles(M: int, n_train: int) -> dict[str, str]:
         "sgp": f"SGP, {M} inducing points",
         "sgp5": f"SGP, {more} inducing points",
         **{f"dgp{L}": f"DGP, {L} layers" for L in range(2, 6)},
+        "boosting": "Gradient boosting",
     }
 
 
@@ -122,8 +130,26 @@ def _load(name: str) -> Dataset:
     return cached("set", name, lambda: catalogue.load(name))
 
 
+def choose_split(name: str, dataset: Dataset) -> SplitBy:
+    """Which rows the models are judged by."""
+    state = upload_state()
+    if name == OWN and state.loaded is not None and state.prepared is not None:
+        target = state.prepared.recipe.targets[0].column
+        return split_of_table(state.prepared, state.loaded.decided, target, "compare_")
+    if name != OWN and catalogue.entry(name).kind == "toy":
+        return BY_CHANCE
+    time = "" if name == OWN else catalogue.entry(name).time
+    return split_of_inputs(dataset, time, "compare_")
+
+
 def begin(
-    settings: tuple, dataset: Dataset, train: TrainSpec, folds: int, gps: dict, named: dict
+    settings: tuple,
+    dataset: Dataset,
+    train: TrainSpec,
+    folds: int,
+    by: SplitBy,
+    gps: dict,
+    named: dict,
 ) -> None:
     """Trains the chosen models; only the new ones where no setting has changed."""
     comparison = st.session_state.get("comparison")
@@ -131,13 +157,19 @@ def begin(
     if comparison is None or comparison.settings != settings:
         if comparison is not None:
             comparison.close()
-        comparison = Comparison(settings, dataset, train, folds, session.browser())
+        own = settings[0] if isinstance(settings[0], Prepared) else None
+        refit = None if own is None else partial(_refit, own)
+        comparison = Comparison(settings, dataset, train, folds, by, refit, session.browser())
         st.session_state.comparison = comparison
         at_end(comparison.close)
     try:
         comparison.add(session.workshop(), gps, set(st.session_state.your_compare_models), named)
     except (WorkshopError, ValueError) as error:
         st.session_state.comparison_error = str(error)
+
+
+def _refit(prepared: Prepared, train: np.ndarray) -> Dataset:
+    return prepared.refit(train).dataset
 
 
 def controls(name: str, dataset: Dataset) -> tuple[Comparison | None, list[str], int]:
@@ -192,7 +224,8 @@ def controls(name: str, dataset: Dataset) -> tuple[Comparison | None, list[str],
             key=persistent_key("compare_seed", 0),
             help="Of splits, start values and minibatches.",
         )
-    n_train = training_rows(N, folds)
+    by = choose_split(name, dataset)
+    n_train = training_rows(N, folds, by)
     named = titles(M, n_train)
     offered_models = [
         model
@@ -210,7 +243,7 @@ def controls(name: str, dataset: Dataset) -> tuple[Comparison | None, list[str],
     )
     train = replace(plan.train, steps=steps, seed=int(seed), ramp_steps=min(100, steps // 5))
     own = upload_state().prepared if name == OWN else name
-    settings = (own, M, steps, folds, int(seed))
+    settings = (own, M, steps, folds, int(seed), by.way, by.column)
     comparison: Comparison | None = st.session_state.get("comparison")
     same = comparison is not None and comparison.settings == settings
     new = set(models) - (comparison.requested if comparison is not None and same else set())
@@ -225,7 +258,7 @@ def controls(name: str, dataset: Dataset) -> tuple[Comparison | None, list[str],
             key="train_comparison",
             disabled=not new,
             on_click=begin,
-            args=(settings, dataset, train, folds, gps, named),
+            args=(settings, dataset, train, folds, by, gps, named),
         )
         if new & gps.keys():
             st.caption(f"Takes {duration(seconds)}, and a few seconds per model to compile.")
@@ -374,7 +407,7 @@ def _against_best(cards: list, rows: list[str], best: str, named: dict[str, str]
     if alike:
         words += (", but not" if clear else ", but not beyond noise") + " against "
         words += ", ".join(named[m] for m in alike)
-    st.markdown(words + ".")
+    st.markdown(f"{words}. {safe(compared.scope(against))}")
     with st.expander("The rule"):
         essay.write(compared.RULE)
 
@@ -437,11 +470,14 @@ def _picture(comparison: Comparison, model: str, cards: list) -> dict | None:
 
 def _predictor(comparison: Comparison, model: str):
     """A model fitted to the first split; None once its run was discarded."""
-    train = comparison.dataset.take(comparison.trials[0].train_rows)
-    if model == "linear":
-        return forecast.linear_predictor(train)
-    if model == "exact":
-        return forecast.exact_predictor(train)
+    if model in ("linear", "exact", "boosting"):
+        train = comparison.training_rows()
+        if model == "boosting":
+            return boosting_predictor(train)
+        if model == "linear":
+            return forecast.linear_predictor(train)
+        trial = next(t for t in comparison.trials if "exact" in t.wanted())
+        return forecast.exact_predictor(train, kernel=trial.kernel)
     run, which = comparison.runs().get(model, (None, "deep"))
     if run is None or run.latest is None:
         return None
@@ -462,7 +498,8 @@ with in_words("This comparison could not be shown. Choose another data set, or t
         comparison, models, M = controls(*chosen)
         if comparison is not None:
             named = titles(
-                comparison.settings[1], training_rows(len(comparison.dataset), comparison.folds)
+                comparison.settings[1],
+                training_rows(len(comparison.dataset), comparison.folds, comparison.by),
             )
             show_progress(comparison)
             show_scores(comparison, models, named)

@@ -20,7 +20,7 @@ from pages.figures.boards import (
 )
 from pages.ui import session
 from pages.ui.bar import bar, dress, intro, state_line
-from pages.ui.choices import Choices
+from pages.ui.choices import Choices, judge_options
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import in_words
 from pages.ui.stage import hosts as stage
@@ -106,8 +106,56 @@ def choose_place(run) -> None:
         st.rerun()
 
 
+JUDGE_BY = {
+    "chance": "chance",
+    "latest": "the latest rows by {}",
+    "groups": "whole groups of {}",
+}
+
+
+def judge_by(choices: Choices, mine: bool) -> None:
+    """Which rows of real data no model learns from; others begin another run."""
+    options = judge_options(choices.data)
+    if len(options) == 1:
+        return
+
+    def title(option: str) -> str:
+        way, _, column = option.partition(":")
+        return JUDGE_BY[way].format(column)
+
+    way, column = choices.judged_by
+    st.session_state.own_judge = f"{way}:{column}" if column else way
+    st.selectbox(
+        "Judge by",
+        options,
+        key="own_judge",
+        format_func=title,
+        on_change=session.choose_judge,
+        disabled=not mine,
+        width=320,
+        help="By chance, the held-out rows are more of the same kind. The latest rows ask for "
+        "forecasts, whole groups for groups that no model has seen. Another choice trains both "
+        "models anew, without those rows.",
+    )
+
+
+WHICH = {
+    "chance": "held out by chance: more rows of the same kind",
+    "latest": "the latest by {}: a forecast",
+    "groups": "whole groups of {}: groups that neither model knows",
+}
+
+
+def which_rows(choices: Choices) -> str:
+    """Which question rows held out of real data answer, in brackets; nothing of a toy's."""
+    if not choices.holds_out:
+        return ""
+    way, column = choices.judged_by
+    return f" ({WHICH[way].format(column)})"
+
+
 @st.cache_resource(show_spinner=False, max_entries=32)
-def unseen(name: str):
+def unseen(name: str, judge: str):
     """Rows that no run has learnt from: a toy's fresh ones, or those held out of real data; none of
     what a person drew.
 
@@ -117,7 +165,7 @@ def unseen(name: str):
         return None
     if entry(name).kind == "toy":
         return fresh_rows(name, 500, FRESH_SEED)
-    return Choices(data=name).held_out
+    return Choices(data=name, judge=judge).held_out
 
 
 def paint(run, moment, look, measure, fresh):
@@ -135,9 +183,10 @@ with in_words("This run could not be shown. Open the playground and start it aga
     look = Look(ink=ink, noise=choices.noise == "with", star=choices.place)
     first = session.linked("measure", tuple(MEASURES), "total_variation")
     measure = st.session_state.get("own_measure", first)
-    fresh = unseen(run.dataset.name)
+    fresh = unseen(run.dataset.name, choices.judge)
     shows = partial(paint, look=look, measure=measure, fresh=fresh)
-    session.play({"main": Scene(run_id, shows, ("mixture", look, measure))}, on_click)
+    style = ("mixture", look, measure, choices.judged_by)
+    session.play({"main": Scene(run_id, shows, style)}, on_click)
     intro(
         "A prediction is a mixture",
         run_id,
@@ -216,6 +265,7 @@ with in_words("This run could not be shown. Open the playground and start it aga
         help="The probability integral transform of a row is $P(y_i)$, its predictive cumulative "
         "distribution at the observed value: uniform where a model is calibrated.",
     )
+    judge_by(choices, mine)
     if fresh is None:
         st.info(
             "This run has learned from every point that you put down, so nothing is left to judge "
@@ -224,9 +274,10 @@ with in_words("This run could not be shown. Open the playground and start it aga
         )
     else:
         essay.write(
-            f"On {counted(len(fresh), 'row')} that neither model has seen. First: the quantile of "
-            "the observed value (PIT), flat where a model is calibrated. Second: how often y fell "
-            "inside an interval, on the diagonal where a model is calibrated."
+            f"On {counted(len(fresh), 'row')} that neither model has seen{which_rows(choices)}. "
+            "First: the quantile of the observed value (PIT), flat where a model is calibrated. "
+            "Second: how often y fell inside an interval, on the diagonal where a model is "
+            "calibrated."
         )
         left, right = st.columns(2, gap="medium")
         with left:

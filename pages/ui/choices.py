@@ -7,13 +7,14 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from datasets import catalogue
 from datasets.toys import FIRST_POINTS
-from dgp_core.gp.data import Dataset, split
+from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
+from dgp_core.gp.splits import BY_CHANCE, SplitBy, SplitWay, by_input, split_columns
 from dgp_core.training.plan import counted
 from dgp_core.training.train import TrainSpec
 
@@ -67,6 +68,7 @@ IN_WORDS = {
     "kernels": "kernel",
     "mean": "mean function",
     "likelihood": "likelihood",
+    "judge": "way to hold rows out",
     "rate": "learning rate",
     "natural": "natural-gradient rate",
     "batch": "minibatch",
@@ -126,18 +128,38 @@ class Choices:
     """A step at which a new run pauses; 0 goes on."""
     points: str = ""
     """Of the set that a person draws: x_y, with ~ between."""
+    judge: str = "auto"
+    """How rows of real data are held out: one of `judge_options`, or what suits the data."""
 
     @property
     def shape(self) -> tuple:
         """Settings that cannot change during a run: another value starts another one."""
-        return (self.data, self.model, self.minibatch, self.samples, self.natural > 0, self.points)
+        own = (self.data, self.judged_by, self.model, self.minibatch, self.samples)
+        return (*own, self.natural > 0, self.points)
 
     @cached_property
     def _parts(self) -> tuple[Dataset, Dataset | None]:
         if self.data == "drawn":
             return catalogue.load("drawn", points=self.drawn_points), None
         data = catalogue.load(self.data)
-        return split(data, *SPLIT) if self.holds_out else (data, None)
+        if not self.holds_out:
+            return data, None
+        train, held = self.split_by.places(len(data), *SPLIT)
+        return data.take(train), data.take(held)
+
+    @property
+    def judged_by(self) -> tuple[SplitWay, str]:
+        """How rows are held out, and by which column: the latest ones where the rows have dates."""
+        if self.judge == "auto":
+            time = catalogue.entry(self.data).time
+            return ("latest", time) if time else ("chance", "")
+        way, _, column = self.judge.partition(":")
+        return way, column  # pyright: ignore[reportReturnType]
+
+    @property
+    def split_by(self) -> SplitBy:
+        way, column = self.judged_by
+        return BY_CHANCE if way == "chance" else by_input(catalogue.load(self.data), way, column)
 
     @property
     def holds_out(self) -> bool:
@@ -211,11 +233,27 @@ class Choices:
     def query(self) -> dict[str, str]:
         """The share link's part after the question mark: the version and every choice."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        left_out = {"star": "", "points": "", "at": 0}
+        left_out = {"star": "", "points": "", "at": 0, "judge": "auto"}
         return {
             "v": VERSION,
             **{name: f"{value}" for name, value in own.items() if value != left_out.get(name)},
         }
+
+
+@cache
+def judge_options(data: str) -> tuple[str, ...]:
+    """How rows of a set can be held out: "chance", or a way and a column with a colon between."""
+    about = catalogue.entry(data)
+    if about.kind == "toy" or about.image:
+        return ("chance",)
+    found = split_columns(catalogue.load(data))
+    first = {about.time} & set(found["latest"])
+    times = [*first, *(name for name in found["latest"] if name not in first)]
+    return (
+        "chance",
+        *(f"latest:{name}" for name in times),
+        *(f"groups:{name}" for name in found["groups"]),
+    )
 
 
 HIDEABLE = ("controls", "bar", "rival", "bound", "layers", "mixture", "history", "words")
@@ -325,6 +363,12 @@ def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
             f"({choices.task}): {LIKELIHOODS[choices.task][0]} is taken instead."
         )
         choices = replace(choices, likelihood="auto")
+    if choices.judge not in ("auto", *judge_options(choices.data)):
+        sentences.append(
+            f"The link holds rows out by {choices.judge[:40]!r}, which these data do not have: "
+            "what suits them is taken instead."
+        )
+        choices = replace(choices, judge="auto")
     return choices, sentences
 
 
@@ -351,10 +395,15 @@ def _read_points(text: str, name: str, default: str) -> str:
         return default
 
 
+def _read_judge(text: str, name: str, default: str) -> str:
+    return text[:200]  # whether the data have it is asked once they are known
+
+
 READERS: dict[str, Callable[[str, str, Any], Any]] = {
     "kernels": _read_kernels,
     "star": _read_star,
     "points": _read_points,
+    "judge": _read_judge,
 }
 
 

@@ -1,11 +1,15 @@
 """Models compared on one data set, by the same splits and seed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from dgp_core.evaluation.comparison import ScoreCard
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
+from dgp_core.gp.splits import BY_CHANCE, SplitBy
 from dgp_core.live.keep import Which
 from dgp_core.live.run import Run
 from dgp_core.live.trial import Trial
@@ -19,10 +23,13 @@ class Comparison:
     """One trial for each time that models were added."""
 
     settings: tuple
-    """Those that all models share: data, sizes, steps, folds, seed."""
+    """Those that all models share: data, sizes, steps, folds, seed, and which rows judge them."""
     dataset: Dataset
     train: TrainSpec
     folds: int
+    by: SplitBy = BY_CHANCE
+    refit: Callable[[np.ndarray], Dataset] | None = None
+    """The rows as numbers that the training rows at these places decide."""
     browser: str = ""
     """Whose runs they are."""
     trials: list[Trial] = field(default_factory=list)
@@ -76,13 +83,21 @@ class Comparison:
                 self.folds,
                 main=not self.folds,
                 fraction=1 - HELD_OUT,
-                linear="linear" in new or not contenders,
+                linear="linear" in new or not (contenders or "boosting" in new),
                 exact="exact" in new,
+                boosting="boosting" in new,
                 rival=None,
+                by=self.by,
+                refit=self.refit,
                 titles=titles,
                 browser=self.browser,
             )
         )
+
+    def training_rows(self) -> Dataset:
+        """Those of the first split, as numbers that they alone decide."""
+        places = self.trials[0].train_rows
+        return (self.dataset if self.refit is None else self.refit(places)).take(places)
 
     def close(self) -> None:
         for trial in self.trials:

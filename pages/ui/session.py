@@ -24,6 +24,7 @@ from pages.ui.choices import (
     Choices,
     DisplayOptions,
     display_sentences,
+    judge_options,
     nearest,
     not_offered,
     read_display_options,
@@ -360,7 +361,7 @@ def choose(name: str) -> None:
     memory.said = []
     choices = replace(memory.choices, at=0, **{name: memory[f"choose_{name}"]})
     if name == "data":
-        choices = replace(choices, likelihood="auto", star="", batch=0)
+        choices = replace(choices, likelihood="auto", star="", batch=0, judge="auto")
     memory.choices = choices
     if name == "data":
         _set_controls()
@@ -375,6 +376,14 @@ def choose_kernel(layer: int) -> None:
     one = len(set(names)) == 1
     kernels = names[0] if one else ",".join(names)
     st.session_state.choices = replace(choices, at=0, kernels=kernels)
+
+
+@by_hand
+def choose_judge() -> None:
+    """Other rows are to be held out."""
+    memory = st.session_state
+    if memory.get("own_judge") in judge_options(memory.choices.data):
+        memory.said, memory.choices = [], replace(memory.choices, at=0, judge=memory.own_judge)
 
 
 def _set_controls() -> None:
@@ -479,7 +488,9 @@ def restart_sentences(before: Choices, after: Choices) -> list[str]:
     if before.data == after.data == "drawn" and before.points != after.points:
         return []
     names = ("data", "layers", "inducing", "width", "kernels", "mean", "likelihood", "batch")
-    changed = [IN_WORDS[n] for n in (*names, "samples") if getattr(before, n) != getattr(after, n)]
+    changed = [
+        IN_WORDS[n] for n in (*names, "samples", "judge") if getattr(before, n) != getattr(after, n)
+    ]
     if (before.natural > 0) != (after.natural > 0):
         changed.append(IN_WORDS["natural"])
     if before.data != after.data:

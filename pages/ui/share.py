@@ -79,7 +79,7 @@ def run_script(run: Run) -> str:
     train = replace(run.train, tolerance=0.0)  # it goes as far as the run has gone
     fraction, number = SPLIT if choices.holds_out else (None, None)
     return script(
-        Named(choices.data, options, catalogue.load(choices.data, **options)),
+        Named(choices.data, options, catalogue.load(choices.data, **options), choices.judged_by),
         run.model,
         train,
         fraction=fraction,

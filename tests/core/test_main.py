@@ -135,6 +135,53 @@ def test_what_can_be_predicted_is_and_the_rest_says_why_not(folder, model, capsy
     assert out.read_text().count("\n") == 2
 
 
+def dated(path: Path, n: int = 200) -> Path:
+    """A line in time that bends in its last tenth, rows in no order."""
+    rng = np.random.default_rng(2)
+    days = rng.permutation(n)
+    y = 0.1 * days + rng.normal(0, 0.3, n) + 0.06 * np.maximum(days - 0.9 * n, 0)
+    at = np.datetime64("2020-01-01") + days
+    shop = [f"S{d % 10}" for d in days]
+    rows = zip(at, shop, y, strict=True)
+    path.write_text("date,shop,sales\n" + "".join(f"{d},{s},{v:.4f}\n" for d, s, v in rows))
+    return path
+
+
+def test_rows_are_held_out_by_time_or_groups_and_the_verdict_says_which(tmp_path, capsys):
+    data, out = dated(tmp_path / "sales.csv"), tmp_path / "m.npz"
+    fit = ["fit", str(data), "--target=sales", "--column=shop=dropped", "--layers=1"]
+    fit += ["--inducing=3", "--steps=1", "--minibatch=all", f"--out={out}"]
+    assert main(fit) == 0
+    log = capsys.readouterr().err
+    assert "Rows are held out by latest:date" in log and "all later in “date”" in log
+    assert "rows later than any it was trained on" in log
+    # One step has learnt nothing: the straight line is the one to use, though it is too sure of a
+    # future that bends.
+    assert "use the straight line" in log and "overconfident" in log
+    assert main(["score", str(out), str(data)]) == 0
+    by_time = float(capsys.readouterr().out.split("rmse")[1].split()[0])
+    line = tmp_path / "m-line.npz"
+    assert main(["predict", str(line), str(data), f"--out={tmp_path / 'p.csv'}"]) == 0
+    with open(tmp_path / "p.csv", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    assert {"sales mean", "outside", "why not"} <= rows[0].keys()
+    later = [row["date"] for row in rows if "“date” after 2020-06-28" in row["outside"]]
+    assert len(later) == 20 and min(later) == "2020-06-29"
+    capsys.readouterr()
+
+    assert main([*fit, "--judge-by=chance"]) == 0
+    assert "rows later than" not in capsys.readouterr().err
+    assert main(["score", str(out), str(data)]) == 0
+    assert float(capsys.readouterr().out.split("rmse")[1].split()[0]) < by_time
+
+    assert main([*fit, "--judge-by=groups:shop"]) == 0
+    log = capsys.readouterr().err
+    assert "20 rows are held out: whole groups of “shop”" in log
+    assert "from groups of “shop” that it was not trained on" in log
+    assert main([*fit, "--judge-by=latest:shop"]) == 2
+    assert "neither dates nor numbers" in capsys.readouterr().err
+
+
 def test_long_predictions_are_written_in_parts(folder, model, monkeypatch):
     monkeypatch.setattr(outcome, "ROWS_WRITTEN", 7)
     text = (folder / "rows.csv").read_text().splitlines()

@@ -380,6 +380,18 @@ def test_the_verdict_gives_the_users_unit(rng):
     assert "the better of them is at RMSE 4.5 against 4, −0.5" in found.sentence
 
 
+def test_a_better_likelihood_with_a_larger_error_is_said_to_be_that(rng):
+    made = scored_cards(rng, 5, 36, deep=2.75, single=2.9, linear=4.0)
+    swapped = {"deep": 2.9, "single": 2.75}
+    made = [
+        replace(c, scores=c.scores | {"rmse": swapped[c.model]}) if c.model in swapped else c
+        for c in made
+    ]
+    sentence = verdict(made).sentence
+    assert sentence.startswith("The deep model is better by 0.150")
+    assert "though its RMSE is 2.9 against 2.75" in sentence
+
+
 def test_one_split_judges_the_fitted_models_only(rng):
     found = verdict(scored_cards(rng, 0, 36, deep=1.0, single=2.0, linear=3.0))
     assert "not the methods" in found.scope and found.text.endswith(found.scope)

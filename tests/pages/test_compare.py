@@ -216,6 +216,32 @@ def test_a_set_of_the_paper_has_the_paper_s_numbers_beside_ours():
     assert "printed" not in words(page) and "Straight line" in words(page)
 
 
+def test_rows_in_time_are_judged_by_the_latest_and_the_words_say_so():
+    held = {"compare_data": "co2", "compare_folds": 0}
+    page = opened(controls=held)
+    assert page.segmented_control(key="your_compare_judge_by").value == "latest"
+    page = trained(page, ["linear", "boosting"])
+    comparison, data = page.session_state["comparison"], load("co2")
+    assert {card.model for card in comparison.cards()} == {"linear", "boosting"}
+    for card in comparison.cards():
+        before = np.setdiff1d(np.arange(len(data)), card.rows)
+        assert data.X[before].max() < data.X[card.rows].min()
+    assert "This is about rows later than any it was trained on." in words(page)
+    page.segmented_control(key="your_compare_judge_by").set_value("chance").run()
+    assert "of the earlier ones" in words(sound(page))
+
+
+def test_medians_of_your_data_are_those_of_each_split_s_training_rows():
+    lines = "".join(f"{i % 3 if i % 4 else ''},{i % 5},{i * 0.1:.1f}\n" for i in range(40))
+    table = read_table(f"a,b,y\n{lines}".encode(), "t.csv")
+    prepared = table.to_dataset("y", missing="fill")
+    page = opened(prepared=prepared, controls={"compare_data": "your data", "compare_folds": 0})
+    comparison = trained(page, ["linear"]).session_state["comparison"]
+    own = prepared.refit(comparison.trials[0].train_rows).dataset
+    assert np.array_equal(comparison.training_rows().X, own.X[comparison.trials[0].train_rows])
+    assert comparison.trials[0]._refit is not None
+
+
 def test_what_was_brought_to_your_data_is_offered():
     lines = "".join(f"{i % 7},{i % 3},{i * 0.1:.1f}\n" for i in range(30))
     prepared = read_table(f"a,b,y\n{lines}".encode(), "<i>mine</i>").to_dataset("y")

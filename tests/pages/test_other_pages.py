@@ -220,6 +220,23 @@ def test_real_data_are_judged_by_rows_held_out_and_drawn_points_by_none():
     assert "main/pit" not in hosts(page)
 
 
+def test_dated_rows_are_judged_by_the_latest_and_other_ways_are_in_the_link():
+    page = begun(open_page("mixture", inducing="5", data="co2", layers="1"))
+    assert clean(page) and page.selectbox(key="own_judge").value == "latest:year"
+    said = " ".join(words.value for words in page.markdown)
+    assert "223 rows that neither model has seen (the latest by year: a forecast)" in said
+    choices = page.session_state["choices"]
+    assert choices.dataset.X.max() < choices.held_out.X.min()
+    page.selectbox(key="own_judge").set_value("chance").run()
+    assert clean(page) and page.query_params["judge"] == "chance"
+    chosen = page.session_state["choices"].held_out
+    assert chosen.X.min() < choices.held_out.X.min() and len(chosen) == 223
+    assert any("Another way to hold rows out" in sentence for sentence in told(page))
+    page = begun(open_page("mixture", inducing="5", data="co2", layers="1", judge="groups:city"))
+    assert clean(page) and any("'groups:city'" in sentence for sentence in told(page))
+    assert page.selectbox(key="own_judge").value == "latest:year"
+
+
 def test_a_deeper_prior_and_another_draw_are_in_the_link():
     page = open_page("prior", inducing="5")
     page.slider(key="own_depth").set_value(10).run()

@@ -5,12 +5,10 @@ from functools import partial
 
 import streamlit as st
 
-from dgp_core.gp.splits import BY_CHANCE, FEWEST_FOLDS, MOST_FOLDS, SplitBy
+from dgp_core.gp.splits import FEWEST_FOLDS, MOST_FOLDS, SplitBy
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS, Trial
 from dgp_core.live.workshop import MOST_CELLS, Workshop, WorkshopError
-from dgp_core.tables.plain import visible
-from dgp_core.tables.splitting import group_columns, propose_split, split_by, time_columns
-from dgp_core.tables.table import Prepared, TableError
+from dgp_core.tables.table import Prepared
 from dgp_core.training.plan import Plan, counted, duration, estimate_plan, plan_for
 from pages.figures import boards
 from pages.ui import session
@@ -19,11 +17,11 @@ from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
 from pages.ui.theme import page_ink
 from pages.ui.your_data.commands import fit_command
+from pages.ui.your_data.judge_by import split_of_table
 from pages.ui.your_data.progress import PATIENCE, progress_bar, stop_button
 from pages.ui.your_data.upload_state import (
     HELD_OUT,
     Fitted,
-    cached,
     persistent_key,
     reset_controls,
     upload_state,
@@ -33,8 +31,6 @@ KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic")
 LONG_SECONDS = 300.0
 """Folds that would take longer are not proposed: they can be added once the main fit is over."""
 STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
-JUDGE_BY = {"chance": "Chance", "latest": "The latest rows", "groups": "Whole groups"}
-"""The ways to hold rows out, as they are offered."""
 TITLES = {"deep": "the deep model", "single": "its single-layer rival"}
 """The names of a fit's models in its progress line."""
 
@@ -85,50 +81,7 @@ def choose_split(prepared: Prepared) -> SplitBy:
     """Which rows the models are judged by; the proposal of the columns at first."""
     state = upload_state()
     assert state.loaded is not None
-    table, target = state.loaded.decided, state.controls["target"]
-    proposal, times, groups = cached(
-        "judge_by",
-        (table, target),
-        lambda: (
-            propose_split(table, target),
-            time_columns(table, target),
-            group_columns(table, target),
-        ),
-    )
-    columns = {"latest": times, "groups": groups}
-    ways = [way for way in JUDGE_BY if way == "chance" or columns[way]]
-    proposed, column = proposal.value
-    with st.container(horizontal=True, vertical_alignment="bottom", key="judge_by"):
-        way = st.segmented_control(
-            "Judge by",
-            ways,
-            format_func=JUDGE_BY.__getitem__,
-            key=persistent_key("judge_by", proposed, ways),
-            required=True,
-            help=f"Which rows the models do not see. Proposed: {JUDGE_BY[proposed].lower()}. "
-            f"{safe(proposal.reason)} By chance, the verdict is about more rows of the same kind; "
-            "for forecasts, hold out the latest rows; for new patients, shops or stations, whole "
-            "groups.",
-        )
-        way = way or "chance"
-        if way != "chance":
-            first = column if column in columns[way] else columns[way][0]
-            column = st.selectbox(
-                "by the column" if way == "latest" else "of the column",
-                columns[way],
-                key=persistent_key(f"{way}_column", first, columns[way]),
-                format_func=visible,
-                width=240,
-            )
-    try:
-        return cached(
-            "split_by",
-            (prepared, table, way, column),
-            lambda: split_by(table, way, column, prepared.rows),  # pyright: ignore[reportArgumentType]
-        )
-    except TableError as error:
-        st.warning(f"{safe(error)} Rows are held out by chance.", icon=":material/warning:")
-        return BY_CHANCE
+    return split_of_table(prepared, state.loaded.decided, state.controls["target"])
 
 
 def choose_plan(prepared: Prepared) -> tuple[Plan, int]:
@@ -329,7 +282,7 @@ def show_progress(fitted: Fitted) -> None:
                 "latest": "five blocks of later rows are held out",
                 "groups": "every group is held out once",
             }[trial.by.way]
-            st.caption(f"Five folds make the verdict surer: {what}. {takes}.")
+            st.caption(f"Five folds make the verdict surer: {what}. They take {takes}.")
     if not fitted.over:
         stop_button(
             [trial],
