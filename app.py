@@ -56,6 +56,7 @@ if __name__ == "__main__":
                 st.Page("pages/learn/scale.py", title="11 · Scale"),
                 st.Page("pages/learn/results.py", title="12 · Results"),
                 st.Page("pages/learn/glossary.py", title="Glossary", url_path="glossary"),
+                st.Page("pages/learn/for_teachers.py", title="For teachers"),
             ],
         },
         position="hidden" if locked or st.context.is_embedded else "top",

@@ -21,9 +21,9 @@ from pages.figures.boards import Look
 from pages.figures.by_hand import estimates_figure
 from pages.figures.lesson_live import chosen
 from pages.figures.randomness import alone_figure, bound_spread_figure
-from pages.ui import session
 from pages.ui.choices import Choices
 from pages.ui.lessons import lesson
+from pages.ui.lessons.link import find
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 
@@ -43,8 +43,10 @@ def measured(name: str, label: str, waiting: str, measure: Callable[[Run, Snapsh
     pressed = st.button(
         label, key=f"measure_{name}", icon=":material/science:", disabled=lesson.locked()
     )
-    run_id = st.session_state.lesson_runs[NUMBER, "noise"]
-    run = session.workshop().watch(run_id)
+    run_id = st.session_state.get("lesson_runs", {}).get((NUMBER, "noise"))
+    run = find(run_id)
+    if run is None:
+        return None
     if pressed and run.latest is None:
         st.info("The run has not begun yet. Wait until it trains, and press again.")
     elif pressed and run.latest is not None:

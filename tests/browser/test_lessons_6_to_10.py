@@ -97,7 +97,11 @@ def test_a_sheet_prints_on_several_pages(open_page):
     pause(page, "sizes")
     with page.expect_download() as taken:
         page.get_by_role("button", name="Printable sheet").click()
+    expect(page.get_by_text("Saved. Open the file, and print it.")).to_be_visible()
     page.set_content(taken.value.path().read_text("utf-8"))
+    for picture in page.get_by_role("img").all():
+        assert picture.evaluate("one => one.complete && one.naturalWidth > 200")
+    assert page.get_by_role("img").count() >= 2 and page.locator("script").count() == 0
     printed = page.pdf(format="A4")
     assert printed.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", printed)) > 3
 

@@ -5,7 +5,7 @@ words, the equations and the exercises.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -46,7 +46,8 @@ from pages.ui.lessons.parts import (
     Try,
     Words,
 )
-from pages.ui.lessons.worksheet import CITATION, sheet
+from pages.ui.lessons.printing import print_button, printed
+from pages.ui.lessons.worksheet import CITATION, sheet, solutions
 from pages.ui.sentences import in_words, notice
 from pages.ui.share import address_with, class_options, link_tools, say_only_here
 from pages.ui.stage import hosts as stage
@@ -125,12 +126,13 @@ def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) 
         st.caption(f"{lesson.summary} About {lesson.minutes} minutes.")
         with st.container(key="said"):  # a place of its own, as in session.say
             _said(lesson, teacher)
-        linker = Linker()
+        linker, placed = Linker(), {}
         for i, part in enumerate(lesson.parts):
-            with st.container(key=f"part_{i}"):  # by which those who follow find the place
+            # By its key, those who follow find the place.
+            with st.container(key=f"part_{i}"), stage.noting() as placed[i]:
                 _show_part(lesson, i, part, manner, linker)
         _publish(lesson)  # what a part has measured
-        _foot(lesson)
+        _foot(lesson, placed)
     session.page_made()
     dress(STYLE + NO_CONTROLS * ("controls" in manner.hide))
 
@@ -550,22 +552,23 @@ def _altered(lesson: Lesson, live: Live) -> bool:
     return run is not None and run.altered
 
 
-def _foot(lesson: Lesson) -> None:
+def _foot(lesson: Lesson, placed: Mapping[int, Sequence[stage.Placed]]) -> None:
     st.divider()
     after = next_lesson()
     if after is not None and not session.alone():
         path, title = after
         st.page_link(path, label=f"Next lesson: {title}", icon=":material/arrow_forward:")
     _for_the_class(lesson)
-    st.download_button(
-        "Printable sheet",
-        data=lambda: sheet(lesson),
-        file_name=f"lesson-{lesson.number}.html",
-        mime="text/html",
-        icon=":material/print:",
-        on_click="ignore",
-        key=f"sheet_{lesson.number}",
-        help="Words, equations and exercises on paper: open it and print.",
-    )
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        file = f"lesson-{lesson.number}"
+        make = partial(printed, lesson, placed)
+        print_button(f"sheet_{lesson.number}", "Printable sheet", f"{file}.html", make)
+        if session.manner().solutions:
+            print_button(
+                f"solutions_{lesson.number}",
+                "Its solutions",
+                f"{file}-solutions.html",
+                lambda: (solutions(lesson), {}),
+            )
     numbered = any(isinstance(part, Equation) and part.number for part in lesson.parts)
     st.caption(f"The paper: {CITATION}." + " Equation numbers are the paper's." * numbered)

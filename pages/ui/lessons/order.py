@@ -1,8 +1,11 @@
 """The lessons in their order, as the app's menu has them."""
 
 import re
+import runpy
 
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from pages.ui.lessons.parts import Lesson
 
 
 def lesson_pages() -> dict[str, str]:
@@ -26,3 +29,8 @@ def next_lesson() -> tuple[str, str] | None:
     """The script and the title of the lesson after this one."""
     pages, here = list(lesson_pages().items()), this_page()
     return next((b for (path, _), b in zip(pages, pages[1:], strict=False) if path == here), None)
+
+
+def read_lesson(path: str) -> Lesson:
+    """What the script of a lesson defines, without showing it."""
+    return runpy.run_path(path, run_name="lesson")["LESSON"]

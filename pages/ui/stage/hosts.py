@@ -5,7 +5,10 @@ Plotly.react draws a figure anew only where it changed, so zoom, pan and hover s
 no other server for anything.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -95,6 +98,8 @@ CSS = """
   .st-key-bar .stage-choice { font-size: 0.8rem; }
   .st-key-bar .stage-choice button { padding: 0.25rem 0.35rem; }
 }
+.stage-host[data-kind=paper] { display: flex; align-items: center; gap: 0.75rem; width: max-content;
+  max-width: 100%; overflow: visible; font-size: 0.875rem; color: var(--st-text-color); }
 .stage-host[data-kind=tally] { font-size: 0.875rem; color: var(--st-text-color); }
 .stage-tally { display: grid; grid-template-columns: minmax(8rem, 1fr) 2fr 2.5rem;
   gap: 0.3rem 0.75rem; align-items: center; margin: 0.3rem 0 0; }
@@ -125,6 +130,34 @@ _host = component(
     js=JS.replace("STAGE", script("stage")),
     isolate_styles=False,
 )
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A picture that a page's script has placed; a live one has no figure here."""
+
+    name: str
+    says: str = ""
+    figure: dict | None = None
+
+
+_placed: ContextVar[list[Placed] | None] = ContextVar("placed", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[list[Placed]]:
+    """Notes every picture that is placed meanwhile."""
+    found: list[Placed] = []
+    before = _placed.set(found)
+    try:
+        yield found
+    finally:
+        _placed.reset(before)
+
+
+def _note(picture: Placed) -> None:
+    if (found := _placed.get()) is not None:
+        found.append(picture)
 
 
 def connection(
@@ -173,6 +206,7 @@ def bar(
 
 def picture(name: str, height: int, seek: bool = False) -> None:
     """A live picture, such as `main/deep`; it may come into view where a press has brought it."""
+    _note(Placed(name))
     data = {"kind": "picture", "name": name, "height": height, "library": library(), "seek": seek}
     _host(key=f"stage_{name}", data=data)
 
@@ -192,6 +226,22 @@ def tally(name: str, answers: list[str]) -> None:
     _host(key=f"stage_{name}", data={"kind": "tally", "name": name, "answers": answers})
 
 
+def paper(
+    key: str, label: str, on_wish: Callable[[], None], on_done: Callable[[], None], sheet: dict
+) -> None:
+    """A button for something to print: the script, told by `on_wish`, makes the `sheet` (a file's
+    name, HTML, and figures by the names of their places in it); the browser draws the figures into
+    it, saves it as one file, and is `on_done`."""
+    data = {"kind": "paper", "label": label, "sheet": sheet, "library": library()}
+    _host(
+        key=key,
+        data=data,
+        width="content",
+        on_wish_change=on_wish,
+        on_done_change=on_done,
+    )
+
+
 def timeline(name: str = "main/timeline") -> None:
     """The history slider of everything that is live on the page."""
     _host(key=f"stage_{name}", data={"kind": "timeline", "name": name})
@@ -202,6 +252,7 @@ def figure(figure: dict, alt: str, key: str, clicks: int = 0) -> None:
 
     `clicks` is how many of the browser's clicks it has taken in.
     """
+    _note(Placed(key, alt, figure))
     content = encode(figure).decode()
     data = {"kind": "figure", "figure": content, "alt": alt, "name": key, "clicks": clicks}
     _host(key=key, data=data | {"library": library()})

@@ -102,7 +102,7 @@ function errors(trace, i) {
   });
 }
 
-function save(name, url) {
+export function save(name, url) {
   const link = document.createElement("a");
   Object.assign(link, { href: url, download: name });
   link.click();

@@ -14,7 +14,7 @@ const FIRST = 700; // milliseconds that sketches move before Plotly's start hold
 const touch = () => window.matchMedia("(pointer: coarse)").matches;
 
 let library;
-const plotly = (src) =>
+export const plotly = (src) =>
   (library ??= new Promise((done, failed) => {
     if (window.Plotly) return done(window.Plotly);
     const script = document.createElement("script"); // the page's HTML has it fetched already
