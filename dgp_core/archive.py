@@ -1,8 +1,9 @@
 """A model to one plain file and back: arrays as npz, the rest as JSON inside it, never pickle.
 
-The file holds all that the next training step depends on, and no training rows. Its members are
-stored, not packed, so that no file can unpack to more than itself; every array is checked against
-the structure that the written specification asks for before anything is believed.
+The file holds all that the next training step depends on, and no training rows; but q(h) of a
+mean-field model has a mean for each of them, which may lie close to the row's inputs. Its members
+are stored, not packed, so that no file can unpack to more than itself; every array is checked
+against the structure that the written specification asks for before anything is believed.
 """
 
 import glob
@@ -27,9 +28,10 @@ import numpy as np
 from numpy.lib import format as npy
 
 from dgp_core.evaluation.conformal import Widening
+from dgp_core.gp import mean_field
 from dgp_core.gp.data import Scaler, Task
 from dgp_core.gp.domain import Domain
-from dgp_core.gp.model import MOST_JITTER, ModelSpec, create_model
+from dgp_core.gp.model import MOST_JITTER, ModelSpec, Posterior, create_model
 from dgp_core.gp.splits import SplitWay
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.train import Progress, TrainSpec
@@ -396,6 +398,7 @@ _MODEL: dict[str, Callable[[Any], bool]] = {
     "mean_function": _is_text,
     "likelihood": _is_text,
     "precision": _one_of("auto", "float32", "float64"),
+    "posterior": _one_of(*get_args(Posterior)),
 }
 _TRAINING: dict[str, Callable[[Any], bool]] = {
     "steps": _is_count,
@@ -449,7 +452,9 @@ def rebuild(about: Text, members: dict[str, bytes]) -> Archive:
     )
     named = described(about)
     task, classes = named["task"], named["classes"]
-    spec = _spec(ModelSpec, _MODEL, Text(about.take("model", _is_object), "the model"))
+    # Files that were written before there was a choice lack this entry.
+    chosen = {"posterior": "doubly_stochastic", **about.take("model", _is_object)}
+    spec = _spec(ModelSpec, _MODEL, Text(chosen, "the model"))
     training = _spec(TrainSpec, _TRAINING, Text(about.take("training", _is_object), "training"))
     dtype = about.take("dtype", _one_of("float32", "float64"))
 
@@ -545,6 +550,16 @@ class Arrays:
     def has(self, name: str) -> bool:
         return f"{name}.npy" in self.left
 
+    def length(self, name: str) -> int:
+        """How many rows an array has, by its own header."""
+        _demand(self.has(name), f"The part {name} is missing.")
+        member = io.BytesIO(self.left[f"{name}.npy"])
+        _demand(npy.read_magic(member) == (1, 0), f"The part {name} is no array of this format.")
+        shape, _, _ = npy.read_array_header_1_0(member)
+        n = math.prod(shape[:1]) if shape else 0
+        _demand(n > 0, f"The part {name} has no rows.")
+        return n
+
     def take(self, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
         """An array of finite numbers; a length of None is any."""
         content = self.left.pop(f"{name}.npy", None)
@@ -615,6 +630,13 @@ def _state(
         )
     except ValueError as error:
         raise ArchiveError(f"In the model: {error}") from error
+    if spec.mean_field:
+        n = read.length("state/model/hidden/0/mean")
+        _demand(
+            n <= mean_field.MOST_ROWS and 8 * n * sum(widths[:-1]) <= read.size(),
+            "This file is smaller than the model that it describes, or its rows are too many.",
+        )
+        model = replace(model, hidden=mean_field.resized(model.hidden, n))
     pattern = create_state(model, jax.random.key(0))
     leaves = [
         jnp.asarray(read.take(f"state/{name}", leaf.shape, str(leaf.dtype)))

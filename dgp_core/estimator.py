@@ -20,7 +20,7 @@ from dgp_core.gp.data import Dataset, Scaler, Task
 from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import for_task
 from dgp_core.gp.mixture import Mixture
-from dgp_core.gp.model import SKETCH, MeanFunction, ModelSpec, Precision, create_model
+from dgp_core.gp.model import SKETCH, MeanFunction, ModelSpec, Posterior, Precision, create_model
 from dgp_core.gp.predict import (
     QUANTILE_DRAWS,
     LayerView,
@@ -74,6 +74,7 @@ class _DeepGP(BaseEstimator):
         seed: int = 0,
         predict_samples: int = 100,
         precision: Precision = "auto",
+        posterior: Posterior = "doubly_stochastic",
         progress: bool = False,
         missing: Missing = "fill",
         random_state: int | np.random.RandomState | None = None,
@@ -95,6 +96,7 @@ class _DeepGP(BaseEstimator):
         self.seed = seed
         self.predict_samples = predict_samples
         self.precision: Precision = precision
+        self.posterior: Posterior = posterior
         self.progress = progress
         self.missing: Missing = missing
         self.random_state = random_state
@@ -150,13 +152,19 @@ class _DeepGP(BaseEstimator):
             natural_rate=float(self.natural_rate),
             # A short run climbs within a fifth of its steps.
             ramp_steps=min(TrainSpec.ramp_steps, steps // 5),
-            minibatch=None if self.minibatch is None else operator.index(self.minibatch),
+            minibatch=self._minibatch(),
             samples=operator.index(self.samples),
             decay=bool(self.decay),
             tolerance=float(self.tolerance),
             seconds=None if self.seconds is None else float(self.seconds),
             seed=self._seed(),
         )
+
+    def _minibatch(self) -> int | None:
+        """Rows a step; a mean-field posterior takes all of them, whatever is set."""
+        if self.minibatch is None or (self.posterior == "mean_field" and self.layers > 1):
+            return None
+        return operator.index(self.minibatch)
 
     def _seed(self) -> int:
         """`random_state` where there is one, as scikit-learn understands it, else `seed`."""
@@ -180,6 +188,7 @@ class _DeepGP(BaseEstimator):
             mean_function=self.mean_function,
             likelihood=likelihood,
             precision=self.precision,
+            posterior=self.posterior,
         )
         if most_inducing is None or max(spec.inducing_counts) <= most_inducing:
             return spec
@@ -507,7 +516,7 @@ class _DeepGP(BaseEstimator):
 def _parameters(record: Archive) -> dict[str, Any]:
     """An estimator's settings from what a model was made of."""
     model, training = record.model, record.training
-    names = ("layers", "inducing", "widths", "kernels", "mean_function", "likelihood")
+    names = ("layers", "inducing", "widths", "kernels", "mean_function", "likelihood", "posterior")
     more = ("steps", "learning_rate", "natural_rate", "minibatch", "samples", "decay", "tolerance")
     return {
         **{name: getattr(model, name) for name in names},

@@ -9,6 +9,7 @@ import numpy as np
 from dgp_core.command.actions import fit, predict, resume, score
 from dgp_core.command.training import PROGRAM
 from dgp_core.gp.data import Task
+from dgp_core.gp.model import Posterior
 from dgp_core.gp.splits import SplitWay
 from dgp_core.script import Decision
 from dgp_core.tables.encodings import ENCODINGS
@@ -117,6 +118,12 @@ def parser() -> argparse.ArgumentParser:
     add("--layers", type=_number(1, 100), help="1 is the sparse GP")
     add("--inducing", type=_number(1, 10_000), help="inducing points of every layer")
     add("--kernel", help='rbf, matern52, "rbf*periodic + linear", …')
+    add(
+        "--posterior",
+        choices=[name.replace("_", "-") for name in get_args(Posterior)],
+        default="doubly-stochastic",
+        help="mean-field makes the layers independent, to see what that costs: %(default)s",
+    )
     add("--likelihood", help="the task's own; student_t for outliers, softmax for classes")
     add("--steps", type=_number(0))
     add("--minibatch", type=_batch, default="plan", help="rows a step, or all")

@@ -71,6 +71,7 @@ def create_archive(
             inducing=min(args.inducing or plan.model.inducing_counts[0], most),
             kernels=args.kernel or plan.model.kernels,
             likelihood=likelihood,
+            posterior=args.posterior.replace("-", "_"),
         )
         given = {n: getattr(args, n) for n in ("steps", "learning_rate", "natural_rate")}
         training = replace(plan.train, **{n: v for n, v in given.items() if v is not None})
@@ -80,6 +81,18 @@ def create_archive(
             ramp_steps=min(training.ramp_steps, training.steps // 5),
             minibatch=plan.train.minibatch if args.minibatch == "plan" else args.minibatch,
         )
+        if model.mean_field:
+            if len(X) < n_rows:
+                raise Refused(
+                    "A mean-field posterior has a Gaussian of its own for every row, and a file "
+                    "that is read in parts has too many: take the doubly stochastic posterior."
+                )
+            if args.minibatch not in ("plan", None):
+                raise Refused(
+                    "A mean-field posterior trains on all rows at each step: leave --minibatch "
+                    "out, or set it to all."
+                )
+            training = replace(training, minibatch=None)
         start = create_model(model, X, P, max(2, C), training.seed)
     except ValueError as error:
         raise Refused(str(error)) from None

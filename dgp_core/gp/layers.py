@@ -14,7 +14,7 @@ LAPACK calls wait, on a thread of XLA's pool, for other threads of that pool, an
 cores wait for ever. `lax.map` takes one matrix after another.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -63,6 +63,8 @@ class Layer:
     """log σ_l²: the noise between layers, on the kernel's diagonal; the last layer has none."""
     used: Used | None = None
     """None where all of it is."""
+    noise_apart: bool = field(default=False, metadata=dict(static=True))
+    """Whether u is of the function without its noise, as where h = f + noise has a q of its own."""
 
     @property
     def factor(self) -> jax.Array:
@@ -224,17 +226,19 @@ quadratic_form.defvjp(_quadratic_form_forward, _quadratic_form_backward)
 def inducing_gram(layer: Layer, jitter: jax.Array | float) -> jax.Array:
     """Kzz with the layer's noise, and jitter in proportion to the kernel, on its diagonal.
 
-    A point that is not in use has a row of the identity.
+    Noise that is kept apart from u is left out. A point that is not in use has a row of the
+    identity.
     """
     K = layer.kernel.gram(layer.inducing, layer.inducing)
+    noise = jnp.zeros_like(layer.noise) if layer.noise_apart else layer.noise
     diagonal = lax.stop_gradient(layer.kernel.diagonal(layer.inducing))
     if layer.used is None:
         scale = jnp.mean(diagonal)
-        return K + (layer.noise + jitter * scale) * jnp.eye(len(K), dtype=K.dtype)
+        return K + (noise + jitter * scale) * jnp.eye(len(K), dtype=K.dtype)
     n = layer.used.inducing
     real = jnp.arange(len(K)) < n
     scale = jnp.sum(jnp.where(real, diagonal, 0)) / n
-    added = jnp.where(real, layer.noise + jitter * scale, 1)
+    added = jnp.where(real, noise + jitter * scale, 1)
     K = jnp.where(real[:, None] & real[None], K, 0)
     return K + added[:, None] * jnp.eye(len(K), dtype=K.dtype)
 

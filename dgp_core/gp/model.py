@@ -16,10 +16,21 @@ from dgp_core.gp.data import Scaled
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.layers import Factors, Layer, Normal, conditional, factorise, kl_from_prior
 from dgp_core.gp.likelihoods import LIKELIHOODS, Likelihood
+from dgp_core.gp.mean_field import (
+    MOST_ROWS,
+    Hidden,
+    hidden_kl,
+    independent_path,
+    start_hidden,
+)
 from dgp_core.gp.pytree import leaf, pytree
 
 MeanFunction = Literal["linear", "zero", "concatenate"]
+Posterior = Literal["doubly_stochastic", "mean_field"]
 Precision = Literal["auto", "float32", "float64"]
+
+NOISE = {"doubly_stochastic": 1e-5, "mean_field": 1e-2}
+"""σ_l² between layers at the start: at 1e-5, q(h) of mean-field could hardly move."""
 
 JITTER = 1e-6
 """Added to Kzz's diagonal, times the kernel's variance."""
@@ -62,6 +73,8 @@ class ModelSpec:
     likelihood: str = "gaussian"
     precision: Precision = "auto"
     """"auto" is float64 on the CPU, float32 in the triangular form on an accelerator."""
+    posterior: Posterior = "doubly_stochastic"
+    """"mean_field" gives each row a Gaussian of its own at every inner layer: see mean_field.py."""
 
     def __post_init__(self):
         def each(name, value, length):
@@ -83,6 +96,10 @@ class ModelSpec:
             )
         if self.precision not in ("auto", "float32", "float64"):
             raise ValueError(f"The precision is auto, float32 or float64, not {self.precision!r}.")
+        if self.posterior not in ("doubly_stochastic", "mean_field"):
+            raise ValueError(
+                f"There is no posterior {self.posterior!r}. Choose doubly_stochastic or mean_field."
+            )
         each("inducing", self.inducing, self.layers)
         each("kernels", self.kernels, self.layers)
         if min(self.inducing_counts) < 1:
@@ -107,6 +124,11 @@ class ModelSpec:
         return widths if isinstance(widths, tuple) else (widths,) * (self.layers - 1)
 
     @property
+    def mean_field(self) -> bool:
+        """Whether inner layers are independent; a single layer has none to be so."""
+        return self.posterior == "mean_field" and self.layers > 1
+
+    @property
     def dtype(self):
         return default_dtype() if self.precision == "auto" else jnp.dtype(self.precision)
 
@@ -118,6 +140,7 @@ class ModelSpec:
             inducing=self.inducing_counts[-1],
             widths=None,
             kernels=self.kernel_names[-1],
+            posterior="doubly_stochastic",
         )
 
 
@@ -130,6 +153,8 @@ class DeepGP:
     likelihood: Likelihood
     concatenate: bool = field(default=False, metadata=dict(static=True))
     """Whether every layer after the first sees the inputs x beside the layer below."""
+    hidden: tuple[Hidden, ...] = ()
+    """q(h^l) of the training rows at every inner layer, where the posterior is mean-field."""
 
 
 @pytree
@@ -140,7 +165,8 @@ class Bound:
     fit: jax.Array
     """Σ_i E_q[log p(y_i | f_i^L)], estimated from a minibatch and sample paths."""
     kl: jax.Array
-    """KL[q(U^l) ‖ p(U^l)] of each layer (L,)."""
+    """KL[q(U^l) ‖ p(U^l)] of each layer (L,), with that of q(h^l) where the posterior is
+    mean-field."""
 
     @property
     def value(self) -> jax.Array:
@@ -163,11 +189,18 @@ def create_model(
     likelihood = LIKELIHOODS[spec.likelihood].create(n_classes if many else n_outputs, dtype=dtype)
     widths = (*spec.inner_widths(X.shape[1]), likelihood.n_latents)
     concatenate = spec.mean_function == "concatenate" and spec.layers > 1
+    apart, noise = spec.mean_field, NOISE[spec.posterior]
+    if apart and len(X) > MOST_ROWS:
+        raise ValueError(
+            "A mean-field posterior has a Gaussian of its own for every row, and trains all of "
+            f"them at each step: it takes {MOST_ROWS:,} rows at the most, not {len(X):,}. Take "
+            "fewer rows, or the doubly stochastic posterior."
+        )
 
     rng = np.random.default_rng(seed)
     rows = np.asarray(X[rng.permutation(len(X))[:SKETCH]], np.float64)
     starts = {M: centres_of(rows, M, rng) for M in sorted(set(spec.inducing_counts))}
-    H, carried, layers = rows, dict(starts), []
+    H, carried, layers, maps = rows, dict(starts), [], []
     for l, (M, name, P) in enumerate(
         zip(spec.inducing_counts, spec.kernel_names, widths, strict=True)
     ):
@@ -182,16 +215,19 @@ def create_model(
                 q_mean=leaf(np.zeros((M, P)), dtype),
                 q_factor=leaf(np.tile(scale * np.eye(M), (P, 1, 1)), dtype),
                 mean_weights=leaf(W, dtype) if linear else None,
-                log_noise=None if last else leaf(np.log(1e-5), dtype),
+                log_noise=None if last else leaf(np.log(noise), dtype),
+                noise_apart=apart and not last,
             )
         )
+        maps.append(W)
         # Z goes on through the linear map whatever the mean function: with a mean of zero, all
         # inducing inputs of the next layer would fall on one point.
         H, carried = H @ W, {M: Z @ W for M, Z in carried.items()}
         if concatenate:
             H = np.concatenate([H, rows], 1)
             carried = {M: np.concatenate([Z, starts[M]], 1) for M, Z in carried.items()}
-    return DeepGP(tuple(layers), likelihood, concatenate)
+    hidden = start_hidden(X[:], maps[:-1], concatenate, noise, dtype) if apart else ()
+    return DeepGP(tuple(layers), likelihood, concatenate, hidden)
 
 
 def centres_of(rows: np.ndarray, M: int, rng: np.random.Generator) -> np.ndarray:
@@ -354,9 +390,48 @@ def bound(
 
     ℒ = N/B Σ_i E_q[log p(y_i | f_i^L)] − Σ_l KL[q(U^l) ‖ p(U^l)]                  (paper, eq. 17)
     """
+    weight = jnp.ones(len(X), X.dtype)
+    return weighted_bound(model, X, Y, weight, key, n_data, n_samples, jitter)
+
+
+def weighted_bound(
+    model: DeepGP, X, Y, weight, key, n_data, n_samples: int = 1, jitter: jax.Array | float = JITTER
+) -> Bound:
+    """The bound from rows with weights; those of weight 0 are padding.
+
+    A mean-field model has all its rows here, in their order.
+    """
     factors = factorise_all(model, jitter)
-    fit = scaled_fit(factors, model, X, Y, jnp.ones(len(X), X.dtype), key, n_data, n_samples)
-    return Bound(fit, jnp.stack([kl_from_prior(layer) for layer in model.layers]))
+    kl = jnp.stack([kl_from_prior(layer) for layer in model.layers])
+    if model.hidden:
+        fit, apart = independent_fit(factors, model, X, Y, weight, key, n_samples)
+        return Bound(fit, kl + apart)
+    return Bound(scaled_fit(factors, model, X, Y, weight, key, n_data, n_samples), kl)
+
+
+def independent_fit(
+    factors, model: DeepGP, X, Y, weight, key, n_samples: int = 1
+) -> tuple[jax.Array, jax.Array]:
+    """Σ_n E_q[log p(y_n | f_n^L)] under the mean-field posterior, and the KL of q(h^l) for each
+    layer (L,): the last has none."""
+    draws = path_draws(key, model, len(X), n_samples)
+    padding = len(X) - len(model.hidden[0].mean)
+
+    def every(rows):
+        """The rows as often as there are samples, padded as X is."""
+        rows = jnp.concatenate([rows, jnp.repeat(rows[-1:], padding, 0)]) if padding else rows
+        return jnp.concatenate([rows] * n_samples)
+
+    hidden = jax.tree.map(every, model.hidden)
+    X, Y, weight = (jnp.concatenate([rows] * n_samples) for rows in (X, Y, weight / n_samples))
+    *left, q = independent_path(factors, hidden, X, draws, model.concatenate)
+    kl = [
+        hidden_kl(h, f, factor.noise) @ weight
+        for h, f, factor in zip(hidden, left, factors[:-1], strict=True)
+    ]
+    last = draws[-1] if model.likelihood.n_draws else None
+    fit = model.likelihood.expected_log_density(q.mean, q.variance, Y, last) @ weight
+    return fit, jnp.stack([*kl, jnp.zeros_like(fit)])
 
 
 def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int = 1) -> jax.Array:

@@ -238,7 +238,7 @@ class Run:
             int(self.scaler.kept.sum()),
             self.dataset.Y.shape[1],
             len(self.dataset.classes),
-            padded_size(n) if batch is None else n,
+            padded_size(n) if batch is None and not self.model.mean_field else n,
             batch,
             train.samples,
             train.natural,

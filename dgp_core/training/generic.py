@@ -111,9 +111,11 @@ def size_of(
 ) -> Size | None:
     """The smallest class that holds a model and its rows; None where it needs a program of its own.
 
-    A program of its own serves deeper, larger and wider models, sums and products of kernels, and
-    single precision.
+    A program of its own serves deeper, larger and wider models, sums and products of kernels,
+    single precision, and the mean-field posterior, which has parameters for every row.
     """
+    if spec.mean_field:
+        return None
     widths = (*spec.inner_widths(n_inputs), n_latents)
     M = [m for m in INDUCING if m >= max(spec.inducing_counts)]
     W = [w for w in SMALL if w >= max(widths)]

@@ -14,8 +14,8 @@ import optax
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from dgp_core.gp.layers import Used, kl_from_prior, put, take
-from dgp_core.gp.model import JITTER, MOST_JITTER, Bound, DeepGP, factorise_all, scaled_fit
+from dgp_core.gp.layers import Used, put, take
+from dgp_core.gp.model import JITTER, MOST_JITTER, Bound, DeepGP, weighted_bound
 from dgp_core.gp.pytree import leaf, pytree
 
 ADAM = optax.scale_by_adam()
@@ -133,11 +133,9 @@ def bound_and_gradient(
     """
 
     def objective(model: DeepGP):
-        factors = factorise_all(model, jitter)
-        fit = scaled_fit(factors, model, X, Y, weight, key, n_data, n_samples)
-        kl = jnp.stack([kl_from_prior(layer) for layer in model.layers])
-        trained = jnp.sum(kl[:-1]) if natural else jnp.sum(kl)
-        return fit - trained, Bound(fit, kl)
+        parts = weighted_bound(model, X, Y, weight, key, n_data, n_samples, jitter)
+        trained = jnp.sum(parts.kl[:-1]) if natural else jnp.sum(parts.kl)
+        return parts.fit - trained, parts
 
     gradient, parts = jax.grad(objective, has_aux=True)(model)
     return parts, gradient

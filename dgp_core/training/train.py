@@ -279,6 +279,8 @@ def train_chunk(
     """
     if not 0 <= n_steps <= LONGEST_CHUNK:
         raise ValueError(f"A chunk has 0 to {LONGEST_CHUNK} steps, not {n_steps}.")
+    if state.model.hidden:
+        check_hidden(state.model, rows)
     state, record = _chunk(
         state,
         rows,
@@ -290,6 +292,20 @@ def train_chunk(
         natural=spec.natural,
     )
     return state, jax.tree.map(lambda a: np.asarray(a)[:n_steps], record)
+
+
+def check_hidden(model: DeepGP, rows: Rows | Queue) -> None:
+    """Refuses rows that are not those of a mean-field model's q(h)."""
+    n = len(model.hidden[0].mean)
+    if rows.weight is None:
+        raise ValueError(
+            "A mean-field posterior trains on all rows at each step: set minibatch to None."
+        )
+    if int(rows.n) != n:
+        raise ValueError(
+            f"A mean-field posterior belongs to its own rows: this model has {n:,}, and "
+            f"{int(rows.n):,} were given. Train it on those that it was fitted to."
+        )
 
 
 @dataclass

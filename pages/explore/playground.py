@@ -63,6 +63,8 @@ NAMES = {
     "gaussian": "Gaussian",
     "student_t": "Student-t (outliers)",
     "poisson": "Poisson",
+    "doubly_stochastic": "Doubly stochastic",
+    "mean_field": "Mean-field (independent layers)",
     "bernoulli": "Bernoulli",
     "robust_max": "Robust max",
     "softmax": "Softmax",
@@ -126,6 +128,16 @@ def model_controls(locked: bool) -> None:
             format_func=lambda word: "Linear (identity)" if word == "linear" else named(word),
             **session.control("mean", locked, OFFERED["mean"], "index"),
             help="Linear keeps inputs apart. Zero lets them collapse as depth grows: see Prior.",
+        )
+        st.selectbox(
+            "Posterior",
+            choices.posteriors,
+            format_func=named,
+            **session.control("posterior", locked, choices.posteriors, "index"),
+            help="Doubly stochastic keeps the layers tied to each other. Mean-field gives every "
+            "row a Gaussian of its own at each inner layer, independent of the layer below, and "
+            "trains on all rows at each step: see the lesson What independence costs. A model "
+            "saved with it holds a number close to each row's inputs.",
         )
         likelihoods = session.likelihoods(choices)
         st.selectbox(

@@ -13,6 +13,7 @@ from typing import Any
 from datasets import catalogue
 from datasets.toys import FIRST_POINTS
 from dgp_core.gp.data import Dataset
+from dgp_core.gp.mean_field import MOST_ROWS
 from dgp_core.gp.model import ModelSpec
 from dgp_core.gp.splits import BY_CHANCE, SplitBy, SplitWay, by_input, split_columns
 from dgp_core.training.plan import counted
@@ -46,6 +47,7 @@ OFFERED: dict[str, Sequence] = {
     "inducing": (5, 10, 25, 50, 100),
     "width": (0, 1, 2, 3, 5, 10),
     "mean": ("linear", "zero", "concatenate"),
+    "posterior": ("doubly_stochastic", "mean_field"),
     "likelihood": (
         "auto",
         *dict.fromkeys(name for names in LIKELIHOODS.values() for name in names),
@@ -67,6 +69,7 @@ IN_WORDS = {
     "width": "width",
     "kernels": "kernel",
     "mean": "mean function",
+    "posterior": "posterior",
     "likelihood": "likelihood",
     "judge": "way to hold rows out",
     "rate": "learning rate",
@@ -108,6 +111,7 @@ class Choices:
     kernels: str = "rbf"
     """A name for all layers, or one for each with commas between."""
     mean: str = "linear"
+    posterior: str = "doubly_stochastic"
     likelihood: str = "auto"
     rate: float = 0.01
     """Adam's learning rate: less than a fit's, since here it never falls, and jumps would show."""
@@ -201,6 +205,7 @@ class Choices:
             widths=self.width or None,
             kernels=names[0] if len(set(names)) == 1 else names,
             mean_function=self.mean,  # pyright: ignore[reportArgumentType]
+            posterior=self.posterior,  # pyright: ignore[reportArgumentType]
             likelihood=LIKELIHOODS[self.task][0] if likelihood == "auto" else likelihood,
         )
 
@@ -210,7 +215,15 @@ class Choices:
         return tuple(float(part) for part in self.star.split(",") if part)
 
     @property
+    def posteriors(self) -> Sequence[str]:
+        """Those that these data can have: mean-field has a Gaussian for every row."""
+        offered = OFFERED["posterior"]
+        return offered if (catalogue.entry(self.data).N or 0) <= MOST_ROWS else offered[:1]
+
+    @property
     def minibatch(self) -> int | None:
+        if self.model.mean_field:
+            return None
         rows = catalogue.entry(self.data).N or 0
         if self.batch:
             return self.batch if self.batch < rows else None
@@ -233,7 +246,13 @@ class Choices:
     def query(self) -> dict[str, str]:
         """The share link's part after the question mark: the version and every choice."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        left_out = {"star": "", "points": "", "at": 0, "judge": "auto"}
+        left_out = {
+            "star": "",
+            "points": "",
+            "at": 0,
+            "judge": "auto",
+            "posterior": "doubly_stochastic",
+        }
         return {
             "v": VERSION,
             **{name: f"{value}" for name, value in own.items() if value != left_out.get(name)},
@@ -357,6 +376,12 @@ def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
             f"these data have {counted(D, 'input')}: it is left out."
         )
         choices = replace(choices, star="")
+    if choices.posterior not in choices.posteriors:
+        sentences.append(
+            f"The mean-field posterior has a Gaussian for every row, {MOST_ROWS:,} at the most, "
+            "and these data have more: the doubly stochastic one is taken instead."
+        )
+        choices = replace(choices, posterior=choices.posteriors[0])
     if choices.likelihood not in ("auto", *LIKELIHOODS[choices.task]):
         sentences.append(
             f"The likelihood {choices.likelihood} is not for data like these "

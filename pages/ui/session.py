@@ -361,7 +361,11 @@ def choose(name: str) -> None:
     memory.said = []
     choices = replace(memory.choices, at=0, **{name: memory[f"choose_{name}"]})
     if name == "data":
-        choices = replace(choices, likelihood="auto", star="", batch=0, judge="auto")
+        fits = choices.posterior in choices.posteriors
+        posterior = choices.posterior if fits else choices.posteriors[0]
+        choices = replace(
+            choices, likelihood="auto", star="", batch=0, judge="auto", posterior=posterior
+        )
     memory.choices = choices
     if name == "data":
         _set_controls()
@@ -489,7 +493,9 @@ def restart_sentences(before: Choices, after: Choices) -> list[str]:
         return []
     names = ("data", "layers", "inducing", "width", "kernels", "mean", "likelihood", "batch")
     changed = [
-        IN_WORDS[n] for n in (*names, "samples", "judge") if getattr(before, n) != getattr(after, n)
+        IN_WORDS[n]
+        for n in (*names, "posterior", "samples", "judge")
+        if getattr(before, n) != getattr(after, n)
     ]
     if (before.natural > 0) != (after.natural > 0):
         changed.append(IN_WORDS["natural"])

@@ -275,6 +275,17 @@ def test_minibatches_suit_the_data_where_nobody_chose():
     assert Choices(data="step", batch=500).minibatch is None
 
 
+def test_a_mean_field_posterior_is_in_the_link_and_takes_all_rows():
+    choices = Choices(data="banana", posterior="mean_field", batch=32)
+    assert choices.minibatch is None and choices.model.mean_field
+    assert replace(choices, layers=1).minibatch == 32
+    assert choices.query()["posterior"] == "mean_field"
+    assert read_query(choices.query()) == (choices, [])
+    assert "posterior" not in Choices().query()  # as before there was a choice
+    large, sentences = read_query({"data": "nyc_flights", "posterior": "mean_field"})
+    assert large.posterior == "doubly_stochastic" and "10,000 at the most" in sentences[0]
+
+
 @pytest.mark.parametrize(
     ("query", "taken"),
     [
