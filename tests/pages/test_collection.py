@@ -10,11 +10,12 @@ from datasets import catalogue
 from pages.figures.collection import rows_figure
 from pages.figures.palette import LIGHT
 
-PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "collection.py")
+APP = str(Path(__file__).parents[2] / "app.py")
 
 
 def opened(kind: str) -> AppTest:
-    page = AppTest.from_file(PAGE, default_timeout=60).run()
+    page = AppTest.from_file(APP, default_timeout=60).run()
+    page.switch_page("pages/explore/collection.py").run()
     page.get("button_group")[0].set_value(kind)
     return page.run()
 

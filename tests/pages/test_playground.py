@@ -851,7 +851,8 @@ def test_a_hidden_rival_leaves_neither_curves_nor_numbers(data):
     said = json.dumps({n: part for n, part in elements(page).items() if n != "main/state"})
     assert "single" not in said and "rival" not in said
     assert "Deep **" in elements(page)["main/bound_words"]["text"]
-    assert "single" in json.dumps(elements(open_page(data=data, inducing="5")))
+    page = open_page(data=data, inducing="5")
+    shown(page, lambda page: "single" in json.dumps(elements(page)), "shows the rival")
 
 
 def test_a_qr_code_is_a_picture_of_the_link():
