@@ -119,7 +119,6 @@ TOOLS: tuple[tuple[str, str, str, str], ...] = (
 SOLUTIONS = "?solutions=1"
 
 
-@st.cache_data(show_spinner=False)
 def measured() -> list[dict]:
     """What the benchmark of a class has left; nothing where it has left no file."""
     return json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.is_file() else []

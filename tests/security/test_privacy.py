@@ -93,7 +93,7 @@ def test_the_rows_of_a_session_are_gone_with_it(own):
     state = UploadState(loaded=loaded, source=("x.csv", rows.encode()), prepared=prepared)
     state.fitted = Fitted(trial, prepared, loaded, SimpleNamespace(), 0, 0.0)
     state.cache["preview"] = (table, {"rows": rows})
-    compared = Comparison((), prepared.dataset, TrainSpec(steps=9), 0, "me")
+    compared = Comparison((), prepared.dataset, TrainSpec(steps=9), 0, browser="me")
     compared.add(own.workshop, spec, {"deep"}, {})
     viewer = own.viewers.get_or_create("tab", "me")
     viewer.scenes = {"fit": Scene(trial.main_id, lambda run, moment, p=prepared: {}, ("fit",))}
