@@ -395,6 +395,8 @@ class Student(threading.Thread):
         super().__init__(daemon=True)
         self.address, self.url, self.query = url, url.replace("http", "ws"), query
         self.origin = Origin(url)
+        self.headers: dict[str, str] = {}
+        """Beside those of any socket: a cookie."""
         self.session: ClientConnection | None = None
         self.token = self.run_id = self.phase = ""
         self.frames: list[float] = []
@@ -437,6 +439,7 @@ class Student(threading.Thread):
                 f"{self.url}/_stcore/stream",
                 subprotocols=[Subprotocol("streamlit")],
                 origin=self.origin,
+                additional_headers=self.headers,
                 max_size=None,
                 open_timeout=PATIENCE / 1000,
                 ping_interval=None,
@@ -455,6 +458,7 @@ class Student(threading.Thread):
         with connect(
             f"{self.url}/stage/{self.token}",
             origin=self.origin,
+            additional_headers=self.headers,
             max_size=None,
             open_timeout=PATIENCE / 1000,
             ping_interval=None,

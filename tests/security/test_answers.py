@@ -11,8 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dgp_core.tables import plain
+from pages.ui.classroom.entrance import COOKIE as ROOM_COOKIE
+from pages.ui.classroom.entrance import Entrance
+from pages.ui.classroom.room import Room
 from pages.ui.stage import guard
-from pages.ui.stage.guard import Guard, browser_of
+from pages.ui.stage.guard import Guard, browser_of, network_of
 from pages.ui.stage.library import EarlyScripts
 
 PAGE = b"<html><head><script>one()</script></head><body></body></html>"
@@ -63,6 +66,9 @@ def test_a_download_a_part_and_an_error_are_left_as_they_are(path):
     status, headers, body = ask(path)
     assert body == ANSWERS[path].body and status == ANSWERS[path].status_code
     assert "set-cookie" not in headers and headers["x-content-type-options"] == "nosniff"
+    if headers["content-type"].startswith("text/html"):
+        rules = headers["content-security-policy"]
+        assert "default-src 'none'" in rules and rules.endswith("frame-ancestors 'self'")
 
 
 def test_the_owner_s_cookie_is_the_server_s_own():
@@ -93,6 +99,27 @@ def test_a_page_runs_its_own_scripts_only(monkeypatch):
     assert headers["referrer-policy"] == "same-origin"
     monkeypatch.setattr(guard, "EMBED", "https://course.example")
     assert ask("/page")[1]["content-security-policy"].endswith("'self' https://course.example")
+
+
+def test_the_room_s_own_pages_may_not_be_framed_either(monkeypatch):
+    """The invitation, and the sentence that asks for the word, are answered before Streamlit."""
+    room = Room("http://lab/", "posterior")
+    monkeypatch.setitem(globals(), "app", Guard(Entrance(None, room, "")))
+    status, headers, body = ask("/", "")
+    assert status == 403 and b"This room has a word" in body and b"<script" not in body
+    assert "frame-ancestors 'self'" in headers["content-security-policy"]
+    status, headers, body = ask("/room", f"{ROOM_COOKIE}={room.key}")
+    assert status == 200 and b"QR code" in body
+    assert "frame-ancestors 'self'" in headers["content-security-policy"]
+
+
+def test_neighbours_of_one_ipv6_network_are_one():
+    def network(host):
+        return network_of({"client": (host, 1)})
+
+    assert network("2001:db8::1") == network("2001:db8::ffff:2") != network("2001:db8:0:1::1")
+    assert network("::ffff:10.0.0.1") != network("::ffff:10.0.0.2")
+    assert network("10.0.0.1") == "10.0.0.1" and network_of({}) == network_of({"client": None})
 
 
 @pytest.mark.parametrize(

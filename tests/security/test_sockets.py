@@ -24,6 +24,16 @@ from pages.ui.stage import early, guard, sockets
 from pages.ui.stage.guard import Budgets, Guard
 from pages.ui.stage.server import Scene, server, stop
 
+
+class Ring:
+    """A socket's bell, without its loop."""
+
+    over = False
+
+    def ring(self) -> None:
+        pass
+
+
 X = np.linspace(-1, 1, 40)[:, None]
 STEP = Dataset("step", X, X, ("x",), ("y",))
 
@@ -123,6 +133,28 @@ def test_a_binary_or_long_message_is_measured_where_its_server_cannot(own):
     asyncio.run(sockets._listen(Fake(), own.viewers.get_or_create("a", "b"), asyncio.Event()))
     assert told[0][0] == 1009 and "at the most" in told[0][1]
     assert not guard.limit_messages(lambda: None, 10)
+
+
+def test_tabs_that_are_paused_or_slow_take_nobody_s_frames(own, monkeypatch):
+    until(lambda: not own.viewers.connected())
+    monkeypatch.setattr(own.painter, "cost", 0.05)
+    runs = []
+    for i in range(8):
+        run_id, _ = own.workshop.start(STEP, ModelSpec(inducing=5), TrainSpec(), owner=str(i))
+        viewer = own.viewers.get_or_create(f"slow {i}", str(i))
+        viewer.scenes = {"main": Scene(run_id, lambda run, moment: {}, ())}
+        viewer.bells.add(Ring())
+        runs.append(own.workshop.find(run_id))
+    assert own.pause_between() == pytest.approx(8 * 0.05 / 0.5)
+    for run in runs[1:]:
+        run.set_speed(1.0)
+    assert own.pause_between() == pytest.approx((1 + 7 * 0.1) * 0.05 / 0.5)
+    for run in runs[1:]:
+        run.status = "finished"
+    assert own.pause_between() == pytest.approx(0.1)
+    for i in range(8):
+        own.viewers.forget(f"slow {i}")
+    assert not own.viewers.connected()
 
 
 def test_of_all_moves_the_last_of_each_point_waits_for_a_turn():

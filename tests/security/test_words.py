@@ -12,7 +12,7 @@ from pages.ui import sentences
 from pages.ui.choices import Choices
 from pages.ui.stage import server
 
-ROOT = Path(__file__).parents[2]
+PAGES = Path(__file__).parents[2] / "pages"
 HOSTILE = "[Sign in](https://evil.test/) ![](https://evil.test/p.png) <b>x</b> :smile: $x$ `y`"
 MARKUP = re.compile(r"!\[|<b>x|https://evil|:smile:|\$x\$|`y`")
 LINK = (*(field.name for field in fields(Choices)), "v", "run", "hide", "lock", "view", "follow")
@@ -39,11 +39,8 @@ def texts(page: AppTest) -> list[str]:
     "name", ["explore/playground", "explore/prior", "explore/collection", "learn/what_is_a_gp"]
 )
 def test_no_parameter_of_a_link_becomes_markup(name):
-    page = (
-        AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-        .run()
-        .switch_page(f"pages/{name}.py")
-    )
+    page = AppTest.from_file(str(PAGES.parent / "app.py"), default_timeout=120).run()
+    page.switch_page(f"pages/{name}.py")
     for parameter in (*LINK, *OWN):
         page.query_params[parameter] = HOSTILE
     page.run()
@@ -67,7 +64,7 @@ def test_sentences_with_words_from_outside_have_one_way_to_the_page():
     boxes = re.compile(r"st\.(?:info|error|warning|success)\(\s*(str\(\w+\)|\w+),", re.DOTALL)
     loose = [
         f"{path.name}: {found}"
-        for path in (ROOT / "pages").rglob("*.py")
+        for path in PAGES.rglob("*.py")
         if path.name != "sentences.py"
         for found in boxes.findall(path.read_text(encoding="utf-8"))
     ]

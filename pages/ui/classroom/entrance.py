@@ -12,7 +12,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from dgp_core.live.limits import MOST_WRONG, WRONG_SECONDS
 from pages.ui.classroom.room import WORD, Room, invitation_page, room, sentence_page
-from pages.ui.stage.guard import Budgets
+from pages.ui.stage.guard import Budgets, network_of, turn_away
 
 COOKIE = "dgp_room"
 DAY = 24 * 3600
@@ -73,13 +73,8 @@ class Entrance:
         answer = None
         if scope["type"] in ("http", "websocket"):
             answer = self.turned_away(HTTPConnection(scope))
-        if answer is not None and scope["type"] == "websocket":
-            await receive()
-            if "websocket.http.response" not in scope.get("extensions", {}):
-                await send({"type": "websocket.close", "code": 4403})
-                return
         if answer is not None:
-            await answer(scope, receive, send)
+            await turn_away(answer, 4403, scope, receive, send)
         elif scope["type"] == "websocket" and scope["path"] == f"{self.base}/_stcore/stream":
             await self.app(scope, partial(_message_of, receive, send), send)
         else:
@@ -112,7 +107,7 @@ class Entrance:
 
     def _refused(self, connection: HTTPConnection, shown: str) -> Response | None:
         """What somebody is told whose word is wrong."""
-        who = connection.client.host if connection.client else ""
+        who = network_of(connection.scope)
         if self._wrong.wait(who):
             return HTMLResponse(sentence_page(TOO_MANY), 429)
         if not secrets.compare_digest(shown.encode(), self.room.word.encode()):

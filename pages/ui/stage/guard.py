@@ -7,6 +7,7 @@ reads; whoever has none, by its address.
 import asyncio
 import base64
 import hashlib
+import ipaddress
 import re
 import secrets
 import threading
@@ -18,6 +19,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from starlette.formparsers import MultiPartParser
+from starlette.responses import PlainTextResponse, Response
 from streamlit import runtime
 
 from dgp_core.live.limits import (
@@ -69,6 +71,12 @@ def policy(page: bytes) -> bytes:
         .strip()
         .encode()
     )
+
+
+def still_policy() -> bytes:
+    """The Content-Security-Policy of HTML that has no scripts: its own styles and pictures."""
+    still = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+    return f"{still}; form-action 'none'; frame-ancestors 'self' {EMBED}".strip().encode()
 
 
 def browser_of(scope: dict[str, Any]) -> str:
@@ -124,8 +132,17 @@ def _keys(scope: dict[str, Any]) -> Iterator[tuple[str, float]]:
     share. A browser without a cookie has only the latter, since anybody can leave it out."""
     if browser := browser_of(scope):
         yield browser, 1.0
-    client = scope.get("client")
-    yield f"address {client[0] if client else ''}", BROWSERS
+    yield f"address {network_of(scope)}", BROWSERS
+
+
+def network_of(scope: dict[str, Any]) -> str:
+    """Where a request comes from: an address, or of IPv6 the network that one household has."""
+    host = (scope.get("client") or ("",))[0]
+    with suppress(ValueError):
+        address = ipaddress.ip_address(host)
+        if address.version == 6 and address.ipv4_mapped is None:
+            return str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))
+    return host
 
 
 FREE = re.compile(r"/(static|media|component|metrics|_stcore/(health|host-config|bidi))\b")
@@ -168,9 +185,12 @@ class Guard:
         async def dressed(message):
             if message["type"] == "http.response.start":
                 headers = list(message.get("headers", ()))
-                known = {name.lower() for name, _ in headers}
+                known = {name.lower(): value for name, value in headers}
                 headers += [(name, value) for name, value in HEADERS if name not in known]
-                if b"content-security-policy" in known:  # a page
+                html = known.get(b"content-type", b"").startswith(b"text/html")
+                if html and b"content-security-policy" not in known:  # a sentence, or a file
+                    headers.append((b"content-security-policy", still_policy()))
+                elif b"content-security-policy" in known:  # a page
                     secret = browser_of(scope) or secrets.token_urlsafe(24)
                     secure = scope.get("scheme") == "https"
                     headers.append((b"set-cookie", cookie(secret, secure)))
@@ -192,8 +212,7 @@ class Guard:
         keys = [key for key, _ in _keys(scope)]
         full = any(self._open[key] >= share * MOST_OPEN for key, share in _keys(scope))
         if full or self.wait(scope, SOCKET_COST):
-            await receive()
-            await send({"type": "websocket.close", "code": 1013, "reason": TOO_MANY})
+            await turn_away(PlainTextResponse(TOO_MANY, 429), 1013, scope, receive, send)
             return
         if "/stage/" in scope.get("path", ""):
             limit_messages(receive, MESSAGE_BYTES)
@@ -214,6 +233,18 @@ class Guard:
             for key in keys:
                 if not self._open[key]:
                     del self._open[key]
+
+
+async def turn_away(answer: Response, code: int, scope, receive, send) -> None:
+    """Answers in place of the app; a socket before it opens, where its server can, else it is
+    closed with a code of its own."""
+    if scope["type"] == "websocket":
+        await receive()
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            reason = bytes(answer.body).decode() if answer.media_type == "text/plain" else ""
+            await send({"type": "websocket.close", "code": code, "reason": reason})
+            return
+    await answer(scope, receive, send)
 
 
 async def _refuse(send, status: int, sentence: str, *headers: tuple[bytes, bytes]) -> None:

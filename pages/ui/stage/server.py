@@ -134,8 +134,20 @@ class Server:
     def pause_between(self) -> float:
         """Seconds between frames: longer the more runs are painted, and the more browsers are sent
         them, so that training goes on."""
-        painting = self.painter.cost * len(self.viewers.watched()) / SHARE
+        changing = sum(map(self._changing, self.viewers.watched()))
+        painting = self.painter.cost * changing / SHARE
         return max(FRAME_SECONDS, painting, SEND_SECONDS * len(self.viewers.connected()))
+
+    def _changing(self, run_id: str) -> float:
+        """How often a run has a new picture, of the most that is painted: many tabs that are paused
+        or in slow motion take nobody's frames."""
+        try:
+            run = self.workshop.find(run_id)
+        except WorkshopError:
+            return 1.0
+        if run.at_rest:
+            return 0.0
+        return 1.0 if run.speed is None else min(1.0, FRAME_SECONDS * run.speed)
 
     def patience(self, viewer: Viewer) -> float:
         """Seconds after which there may be something new to see, though no run tells of it."""
