@@ -602,8 +602,6 @@ def test_an_overconfident_model_gets_its_remedies_at_hand(regression, monkeypatc
     (_, plan, folds, by) = started[0]
     assert plan.model.likelihood == "student_t"
     assert plan.train.steps == state.fitted.plan.train.steps
-        plan.model.likelihood == "student_t" and plan.train.steps == state.fitted.plan.train.steps
-    )
     assert page.selectbox(key="your_likelihood").value == "student_t"
     assert "--likelihood=student_t" in page.code[-1].value
     assert (folds, by) == (state.fitted.folds, state.fitted.trial.by)
