@@ -25,6 +25,7 @@ for _library in ThreadpoolController().lib_controllers:
 
 # ruff: noqa: E402  (the lines above come before anything that makes an array)
 from dgp_core.archive import Archive, ArchiveError
+from dgp_core.gp.cross_validation import JudgeBy
 from dgp_core.gp.data import Dataset, Scaler, split
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import Bound, DeepGP, ModelSpec, bound, create_model, propagate
@@ -61,6 +62,7 @@ __all__ = [
     "DeepGP",
     "DeepGPClassifier",
     "DeepGPRegressor",
+    "JudgeBy",
     "LayerView",
     "Mixture",
     "ModelSpec",

@@ -122,6 +122,9 @@ class Line:
         assert isinstance(self._line, BayesianLinear | ScaledExactGP)
         return self._line.predict(X)
 
+    def predict_mean(self, X: np.ndarray) -> np.ndarray:
+        return self.predict_mixture(X).mean
+
     def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
         if counts := self._counts(X):
             y = draw_observations(*counts, np.random.default_rng(0), QUANTILE_DRAWS)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import jax
 import numpy as np
@@ -33,6 +34,15 @@ WORK = 6e10
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of a response."""
 
+SPREAD = (np.arange(50) + 0.5) / 50
+"""The quantiles that stand for the distribution of a model that is not a GP."""
+
+REFERENCE_ROWS = 20_000
+"""Rows that such a model is asked of for one answer."""
+
+BLOCK = 500
+"""Of them at a time."""
+
 SHOWN = 20
 """Single rows whose own curves are kept."""
 
@@ -42,6 +52,18 @@ RELEVANCE_MEANS = (
     "Inner layers also pass their inputs on by a straight line, so a short bar in the first layer "
     "alone does not make an input useless: read the layers together, and trust the permutations."
 )
+
+
+class Reference(Protocol):
+    """A model that needs no steps, in the data set's units: a straight line, an exact GP, trees."""
+
+    def predict_mean(self, X: np.ndarray) -> np.ndarray: ...
+
+    def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray: ...
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray: ...
+
+    def log_density(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -148,7 +170,7 @@ class Importance:
 
 
 def importance(
-    model: DeepGP,
+    model: DeepGP | Reference,
     scaler: Scaler,
     held_out: Dataset,
     groups: Sequence[Group],
@@ -161,12 +183,10 @@ def importance(
     """
     most = _affordable(model, len(groups) * repeats)
     rows, _ = sample_rows(held_out, min(most, MOST_ROWS), seed)
-    key, rng = _key(seed), np.random.default_rng(seed)
-    Y = scaler.outputs(rows.Y)
+    rng = np.random.default_rng(seed)
 
     def log_p(X: np.ndarray) -> np.ndarray:
-        latent = predict_latent(model, scaler.inputs(X), key, PATHS, shared=True)
-        return log_density(model, latent, Y)
+        return _log_density(model, scaler, X, rows, seed)
 
     whole = log_p(rows.X)
     orders = [rng.permutation(len(rows)) for _ in range(repeats)]
@@ -190,6 +210,19 @@ def importance(
     return tuple(sorted(found, key=lambda one: -one.drop))
 
 
+def _log_density(
+    model: DeepGP | Reference, scaler: Scaler, X: np.ndarray, rows: Dataset, seed: int
+) -> np.ndarray:
+    """log p of what was observed in these rows (n,), their inputs being X."""
+    if isinstance(model, DeepGP):
+        latent = predict_latent(model, scaler.inputs(X), _key(seed), PATHS, shared=True)
+        return log_density(model, latent, scaler.outputs(rows.Y))
+    if rows.classes:
+        p = np.take_along_axis(model.predict_proba(X), rows.Y.astype(int), 1)[:, 0]
+        return np.log(np.maximum(p, 1e-300))
+    return model.log_density(X, rows.Y)
+
+
 @dataclass(frozen=True, eq=False)
 class Response:
     """What the output does as one input goes over its range, the others as they are (P outputs).
@@ -211,7 +244,7 @@ class Response:
 
 
 def response(
-    model: DeepGP,
+    model: DeepGP | Reference,
     scaler: Scaler,
     dataset: Dataset,
     group: Group,
@@ -224,12 +257,15 @@ def response(
     rows, _ = sample_rows(dataset, min(n_rows, _affordable(model, len(x))), seed)
     R, G = len(rows), len(x)
     X = np.concatenate([group.at(rows.X, value) for value in x])  # grid by grid: (G·R, D)
-    means, pooled = _answers(model, scaler, X, seed)
+    means, spread = _answers(model, scaler, X, seed, bool(dataset.classes))
     each = means.reshape(G, R, -1).swapaxes(0, 1)  # (R, G, P)
-    if pooled is None:
+    if spread is None:
         quantiles = np.quantile(each, LEVELS, 0)
+    elif isinstance(spread, Mixture):
+        assert isinstance(model, DeepGP)
+        quantiles = _quantiles(model, scaler, _pool(spread, G, R), seed)
     else:
-        quantiles = _quantiles(model, scaler, _pool(pooled, G, R), seed)
+        quantiles = np.quantile(_join(spread, G, R), LEVELS, 0)
     return Response(group.name, x, group.labels, each.mean(0), LEVELS, quantiles, each[:SHOWN])
 
 
@@ -251,7 +287,7 @@ class Map:
 
 
 def two_inputs(
-    model: DeepGP,
+    model: DeepGP | Reference,
     scaler: Scaler,
     dataset: Dataset,
     first: Group,
@@ -267,12 +303,15 @@ def two_inputs(
     rows, _ = sample_rows(dataset, min(n_rows, _affordable(model, cells)), seed)
     R = len(rows)
     X = np.concatenate([first.at(second.at(rows.X, v), u) for v in y for u in x])
-    means, pooled = _answers(model, scaler, X, seed)
+    means, spread = _answers(model, scaler, X, seed, bool(dataset.classes))
     each = means.reshape(cells, R, -1)
-    if pooled is None:
+    if spread is None:
         mean, sd = each.mean(1), each.std(1)
+    elif not isinstance(spread, Mixture):
+        mean, sd = each.mean(1), _join(spread, cells, R).std(0)
     else:
-        observed = predict_observed(model, _pool(pooled, cells, R))
+        assert isinstance(model, DeepGP)
+        observed = predict_observed(model, _pool(spread, cells, R))
         observed = observed.affine(scaler.y_scale, scaler.y_mean)
         mean, sd = observed.mean, np.sqrt(observed.variance)
     shape = (len(y), len(x))
@@ -291,11 +330,13 @@ def _key(seed: int) -> jax.Array:
     return jax.random.fold_in(jax.random.key(seed), 1)
 
 
-def _affordable(model: DeepGP, times: int) -> int:
+def _affordable(model: DeepGP | Reference, times: int) -> int:
     """Rows that may be asked so many times each, a path: 2 M² P products a layer, and the classes.
 
     A probability among C classes is an integral of twenty points over C(C − 1) distributions.
     """
+    if not isinstance(model, DeepGP):
+        return max(16, REFERENCE_ROWS // times)
     each = sum(2 * len(q) ** 2 * q.shape[1] for q in (layer.q_mean for layer in model.layers))
     C = model.likelihood.n_latents
     if hasattr(model.likelihood, "class_probabilities"):
@@ -304,9 +345,16 @@ def _affordable(model: DeepGP, times: int) -> int:
 
 
 def _answers(
-    model: DeepGP, scaler: Scaler, X: np.ndarray, seed: int
-) -> tuple[np.ndarray, Mixture | None]:
-    """Each row's mean of y, or class probabilities, (N, P); and q(f) where there is one of y."""
+    model: DeepGP | Reference, scaler: Scaler, X: np.ndarray, seed: int, classes: bool
+) -> tuple[np.ndarray, Mixture | np.ndarray | None]:
+    """Each row's mean of y, or class probabilities, (N, P); and of numbers q(f), or quantiles of y
+    (K, N, P)."""
+    if not isinstance(model, DeepGP):
+        if classes:
+            return model.predict_proba(X), None
+        parts = [X[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
+        quantiles = [model.predict_quantiles(part, SPREAD) for part in parts]
+        return model.predict_mean(X), np.concatenate(quantiles, 1)
     latent = predict_latent(model, scaler.inputs(X), _key(seed), PATHS, shared=True)
     if hasattr(model.likelihood, "class_probabilities"):
         return class_probabilities(model, latent), None
@@ -316,12 +364,13 @@ def _answers(
 
 def _pool(latent: Mixture, n_cells: int, n_rows: int) -> Mixture:
     """The rows of a cell as components of one mixture: (S·R, cells, P)."""
-    S, _, P = latent.means.shape
+    return Mixture(*(_join(a, n_cells, n_rows) for a in (latent.means, latent.variances)))
 
-    def join(a: np.ndarray) -> np.ndarray:
-        return a.reshape(S, n_cells, n_rows, P).swapaxes(1, 2).reshape(S * n_rows, n_cells, P)
 
-    return Mixture(join(latent.means), join(latent.variances))
+def _join(a: np.ndarray, n_cells: int, n_rows: int) -> np.ndarray:
+    """(S, cells·R, P) as (S·R, cells, P)."""
+    S, _, P = a.shape
+    return a.reshape(S, n_cells, n_rows, P).swapaxes(1, 2).reshape(S * n_rows, n_cells, P)
 
 
 def _quantiles(model: DeepGP, scaler: Scaler, latent: Mixture, seed: int) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dgp_core.evaluation import explain
+from dgp_core.evaluation.boosting import boosted
 from dgp_core.evaluation.explain import (
     Group,
     groups_of,
@@ -15,10 +16,11 @@ from dgp_core.evaluation.explain import (
     response,
     two_inputs,
 )
-from dgp_core.evaluation.forecast import deep_predictor
+from dgp_core.evaluation.forecast import deep_predictor, straight_line
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.model import DeepGP, ModelSpec, create_model
+from dgp_core.outcome import Line, Trees
 from dgp_core.tables.table import read_table
 from tests.core.textbook import optimal_q, rbf
 
@@ -230,3 +232,38 @@ def test_a_large_model_is_asked_of_fewer_rows(fitted, monkeypatch):
     monkeypatch.setattr(explain, "WORK", 1.0)
     drawn = response(model, scaler, data, groups_of(data)[0], n_grid=3)
     assert len(drawn.each) == 16
+
+
+def test_a_straight_line_responds_by_its_slopes(rng):
+    """Of y = 10 + 3a + cos b and nothing of c, in closed form."""
+    data = made(2000)
+    line, scaler = Line(straight_line(data)), Scaler.fit(data)
+    groups = groups_of(data)
+    found = response(line, scaler, data, groups[0])
+    slope = np.diff(found.mean[:, 0]) / np.diff(found.x)
+    np.testing.assert_allclose(slope, 3.0, atol=0.05)
+    # What new observations do at a grid point: the other inputs' part and the noise.
+    low, high = found.quantiles[0], found.quantiles[-1]
+    noise = line.predict_mixture(data.X).variance.mean()
+    spread = np.sqrt(noise + np.var(found.each[:, 0], 0))
+    np.testing.assert_allclose(high - low, np.full_like(low, 2 * 1.645 * spread[0]), rtol=0.07)
+    first, *others = importance(line, scaler, made(500, 1), groups)
+    # E log p falls by E (3a − 3a')² / 2σ² = 9 Var(a) / σ².
+    assert first.name == "a" and first.drop == pytest.approx(9 * (4 / 3) / noise, rel=0.15)
+    assert all(abs(one.drop) < 0.05 for one in others)
+    seen = two_inputs(line, scaler, data, groups[0], groups[2])
+    np.testing.assert_allclose(np.diff(seen.mean[0]) / np.diff(seen.x), 3.0, atol=0.05)
+    assert seen.sd.min() > 0.9 * np.sqrt(noise)
+
+
+def test_trees_respond_in_numbers_and_in_probabilities(rng):
+    data = made(300)
+    trees, scaler = Trees(boosted(data)), Scaler.fit(data)
+    found = response(trees, scaler, data, groups_of(data)[0], n_grid=5, n_rows=20)
+    assert found.mean[-1, 0] - found.mean[0, 0] == pytest.approx(12.0, abs=1.0)
+    y = (data.X[:, :1] > 0).astype(float)
+    classes = replace(data, Y=y, task="binary", classes=("no", "yes"))
+    trees = Trees(boosted(classes))
+    found = response(trees, scaler, classes, groups_of(data)[0], n_grid=5, n_rows=20)
+    assert found.mean.shape == (5, 2) and found.mean[0, 0] > 0.9 < found.mean[-1, 1]
+    assert importance(trees, scaler, classes, groups_of(data))[0].name == "a"

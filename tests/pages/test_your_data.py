@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dgp_core import archive
+from dgp_core import archive, line_file
 from dgp_core.__main__ import main
 from dgp_core.command.arguments import parser
 from dgp_core.evaluation import comparison
@@ -24,7 +24,7 @@ from dgp_core.outcome import Outcome
 from dgp_core.tables.table import Limits, read_table
 from pages.figures.scores import score_text
 from pages.ui.stage import server
-from pages.ui.your_data import bring, commands, fit, use
+from pages.ui.your_data import bring, commands, fit, understand, use
 from pages.ui.your_data.upload_state import HELD_OUT
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "your_data.py")
@@ -315,6 +315,26 @@ def test_a_fit_is_explained_when_asked(regression):
     assert state.cache["map"][1].names == ("colour", HOSTILE)
 
 
+def test_what_is_explained_first_and_in_the_report_is_the_recommended_model(regression):
+    page, state = regression, regression.session_state["your_data"]
+    assert page.segmented_control(key="your_explained").value == "linear"  # by the verdict
+    key, of_line = state.cache["importance"]
+    assert key == (state.fitted, "linear")
+    # A person looks at another model: the report stays with the one that it recommends.
+    page.segmented_control(key="your_explained").set_value("deep").run()
+    page.button(key="explain").click()
+    sound(page.run())
+    assert state.cache["importance"][0] is state.fitted.archive("deep")
+    with_deep = use._report(state.fitted, "", dict(state.cache), []).decode()
+    assert "What the model has learnt (Straight line)" in with_deep
+    assert "Diagnostics (Straight line)" in with_deep and "Permutation importance" in with_deep
+    again, _ = understand.explanation(state.fitted, "linear", dict(state.cache))
+    assert again == of_line
+    page.segmented_control(key="your_explained").set_value("linear").run()
+    page.button(key="explain").click()
+    sound(page.run())
+
+
 def test_values_slid_in_are_predicted_as_by_the_core(regression):
     assert regression.segmented_control(key="your_used").value == "linear"  # by the verdict
     regression.segmented_control(key="your_used").set_value("single")
@@ -359,14 +379,17 @@ def test_the_straight_line_can_be_used_like_the_models(regression):
     page.segmented_control(key="your_used").set_value("linear").run()
     content = f"colour,{HOSTILE}\nred,1.5\nblue,-0.5\n".encode()
     page.file_uploader(key="your_second").set_value(("new.csv", content, "text/csv")).run()
-    assert "The straight line through" in words(sound(page))
+    assert "The straight line that predicts y from" in words(sound(page)).replace("**", "")
     state = page.session_state["your_data"]
     back = read_table(state.cache["predictions"][1][0])
     data, rows = state.fitted.prepared.dataset, state.fitted.trial.train_rows
     line = BayesianLinear.fit(data.X[rows], data.Y[rows])
     X = state.fitted.prepared.recipe.inputs(read_table(content))
     np.testing.assert_allclose(back.cells["y mean"], line.predict(X).mean[:, 0], rtol=1e-9)
-    assert not [b for b in page.get("download_button") if "Model" in b.proto.label]
+    own = line_file.load(io.BytesIO(state.cache["packed"][1]))
+    assert isinstance(own, line_file.LineArchive)
+    again = Outcome(own).predictions(X)
+    assert np.array_equal(again["y mean"], back.cells["y mean"])
     page.segmented_control(key="your_used").set_value("deep").run()
     assert "Model (.npz)" in [b.proto.label for b in sound(page).get("download_button")]
 
@@ -383,7 +406,7 @@ def test_a_second_file_of_too_many_cells_gets_the_command(regression, monkeypatc
         "new $x.csv",
         "predictions.csv",
     )
-    page.segmented_control(key="your_used").set_value("linear").run()  # which has no file
+    page.segmented_control(key="your_used").set_value("boosting").run()  # which has no file
     assert "Split them into several files" in words(sound(page))
     assert not any("dgp_core predict" in code.value for code in page.code)
     page.segmented_control(key="your_used").set_value("deep").run()
@@ -529,6 +552,65 @@ def test_a_word_about_a_column_of_the_last_file_is_let_pass():
 
     page = AppTest.from_function(spoken_late, default_timeout=PATIENCE).run()
     assert not page.exception and page.markdown[0].value == "unchanged"
+
+
+def grouped() -> bytes:
+    """Seven rows of each of twelve patients, who differ."""
+    rng = np.random.default_rng(6)
+    level = rng.normal(0, 3, 12)
+    rows = [
+        f"P{i:02d},{d},{level[i] + 0.1 * d + 0.2 * rng.standard_normal():.3f}\n"
+        for i in range(12)
+        for d in range(7)
+    ]
+    return ("patient,dose,pain\n" + "".join(rows)).encode()
+
+
+def test_groups_are_held_out_whole_and_their_name_can_be_left_out_of_the_inputs():
+    page = sound(with_file(grouped(), "pain.csv"))
+    assert page.segmented_control(key="your_judge_by").value == "groups"
+    assert page.selectbox(key="your_groups_column").value == "patient"
+    assert "“patient” is an input too" in words(page) and "groups:patient" in page.code[-1].value
+    page.button(key="drop_group").click()
+    sound(page.run())
+    assert "is an input too" not in words(page)
+    assert page.selectbox(key="your_groups_column").value == "patient"
+    state = page.session_state["your_data"]
+    assert state.prepared.dataset.input_names == ("dose",)
+    page.select_slider(key="your_folds").set_value(0)
+    page.select_slider(key="your_steps").set_value(10)
+    page.number_input(key="your_inducing").set_value(3)
+    page.button(key="fit").click()
+    trial = sound(page.run()).session_state["your_data"].fitted.trial
+    who = read_table(grouped()).cells["patient"].to_pylist()
+    seen, held = ({who[i] for i in rows} for rows in (trial.train_rows, trial.held_rows))
+    assert not seen & held and seen | held == set(who)
+    trial.close()
+
+
+def test_an_overconfident_model_gets_its_remedies_at_hand(regression, monkeypatch):
+    """Another likelihood and more steps, by a button each; the plan follows."""
+    page, started = regression, []
+    state = page.session_state["your_data"]
+    own = comparison.verdict(state.fitted.scored())
+    sure = replace(own, word="deep", model="deep", honest=False)
+    monkeypatch.setattr(comparison, "verdict", lambda cards: sure)
+    monkeypatch.setattr(fit, "start", lambda *given: started.append(given))
+    sound(page.run())
+    page.button(key="refit_likelihood").click()
+    sound(page.run())
+    (_, plan, folds, by) = started[0]
+    assert plan.model.likelihood == "student_t"
+    assert plan.train.steps == state.fitted.plan.train.steps
+    assert page.selectbox(key="your_likelihood").value == "student_t"
+    assert "--likelihood=student_t" in page.code[-1].value
+    assert (folds, by) == (state.fitted.folds, state.fitted.trial.by)
+    page.button(key="refit_steps").click()
+    sound(page.run())
+    assert started[1][1].train.steps == 100 and started[1][1].model.likelihood == "gaussian"
+    monkeypatch.undo()
+    sound(page.run())
+    assert not [b for b in page.button if b.key and b.key.startswith("refit_")]
 
 
 def test_how_a_file_is_read_can_be_chosen_and_goes_into_the_command():

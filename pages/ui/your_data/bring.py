@@ -18,6 +18,7 @@ from dgp_core.tables.reading import WAY_ON
 from dgp_core.tables.table import TableError, propose_target, read_table
 from pages.ui.sentences import complaint, safe
 from pages.ui.your_data.commands import large_file_command, unknown_command
+from pages.ui.your_data.judge_by import SPLIT_CONTROLS
 from pages.ui.your_data.upload_state import (
     LIMITS,
     LoadedTable,
@@ -88,8 +89,8 @@ def load_table(
         state.source, state.reading_open = _kept(source, name), bool(table.reading.doubtful)
         reset_controls(*(name for name in state.controls if name.startswith("read ")))
     reset_controls("target", "task", "missing", "transform", "column")
-    reset_controls("layers", "inducing", "steps", "folds", "seed", "kernel")
-    reset_controls("judge_by", "latest_column", "groups_column")
+    reset_controls("layers", "inducing", "steps", "folds", "seed", "kernel", "likelihood")
+    reset_controls(*SPLIT_CONTROLS, *(f"compare_{name}" for name in SPLIT_CONTROLS))
     reset_controls(*(name for name in state.controls if name.startswith(COLUMN_PREFIXES)))
     return ""
 

@@ -22,6 +22,7 @@ from pages.figures.collection import rows_figure
 from pages.ui.sentences import complaint, safe
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
+from pages.ui.your_data.judge_by import SPLIT_CONTROLS
 from pages.ui.your_data.upload_state import (
     cached,
     persistent_key,
@@ -213,7 +214,7 @@ def choose_target() -> Prepared | None:
                 names,
                 key=persistent_key("target", first, names),
                 on_change=reset_controls,
-                args=("task", "transform", "judge_by", "latest_column", "groups_column"),
+                args=("task", "transform", "likelihood", *SPLIT_CONTROLS),
                 help="Text with up to 100 distinct values can be a target; as an input it may have "
                 "1,000, of which the 19 most frequent are told apart.",
                 format_func=visible,

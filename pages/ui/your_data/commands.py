@@ -68,6 +68,7 @@ def fit_command(
             ("layers", model.layers),
             ("inducing", model.inducing_counts[0]),
             ("kernel", None if model.kernels == ModelSpec.kernels else model.kernels),
+            ("likelihood", model.likelihood),
             ("steps", train.steps),
             ("minibatch", "all" if train.minibatch is None else train.minibatch),
             ("seed", train.seed),

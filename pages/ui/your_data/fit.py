@@ -12,10 +12,12 @@ from dgp_core.tables.table import Prepared
 from dgp_core.training.plan import Plan, counted, duration, estimate_plan, plan_for
 from pages.figures import boards
 from pages.ui import session
+from pages.ui.choices import LIKELIHOODS
 from pages.ui.sentences import complaint, safe
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
 from pages.ui.theme import page_ink
+from pages.ui.your_data.columns import kind_changed
 from pages.ui.your_data.commands import fit_command
 from pages.ui.your_data.judge_by import split_of_table
 from pages.ui.your_data.progress import PATIENCE, progress_bar, stop_button
@@ -24,6 +26,7 @@ from pages.ui.your_data.upload_state import (
     Fitted,
     persistent_key,
     reset_controls,
+    set_control,
     upload_state,
 )
 
@@ -31,6 +34,14 @@ KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic")
 LONG_SECONDS = 300.0
 """Folds that would take longer are not proposed: they can be added once the main fit is over."""
 STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+LIKELIHOOD_NAMES = {
+    "gaussian": "Gaussian",
+    "student_t": "Student's t",
+    "poisson": "Poisson",
+    "negative_binomial": "Negative binomial",
+    "robust_max": "Robust max",
+    "softmax": "Softmax",
+}
 TITLES = {"deep": "the deep model", "single": "its single-layer rival"}
 """The names of a fit's models in its progress line."""
 
@@ -82,6 +93,41 @@ def choose_split(prepared: Prepared) -> SplitBy:
     state = upload_state()
     assert state.loaded is not None
     return split_of_table(prepared, state.loaded.decided, state.controls["target"])
+
+
+def warn_of_group(prepared: Prepared, by: SplitBy) -> None:
+    """Where groups are held out by a column that is an input: a new group's name says nothing."""
+    if by.way != "groups" or by.column not in {c.column for c in prepared.recipe.inputs_from}:
+        return
+    column = safe(by.column)
+    with st.container(horizontal=True, vertical_alignment="center", key="group_input"):
+        st.caption(
+            f"“{column}” is an input too. Of a group that no model has seen it says nothing, and "
+            "models that rely on it are too sure of themselves there."
+        )
+        st.button(
+            "Leave it out of the inputs",
+            key="drop_group",
+            on_click=drop_column,
+            args=(by.column,),
+            icon=":material/do_not_disturb_on:",
+        )
+
+
+def drop_column(column: str) -> None:
+    """Takes a column out of the inputs; it may still say which rows belong together."""
+    set_control(f"kind {column}", "dropped")
+    kind_changed(column)
+
+
+def refit(fitted: Fitted, likelihood: str, steps: int) -> None:
+    """The same fit with another likelihood or more steps; the plan's controls follow."""
+    set_control("likelihood", likelihood)
+    set_control("steps", steps)
+    model = replace(fitted.plan.model, likelihood=likelihood)
+    train = replace(fitted.plan.train, steps=steps, ramp_steps=min(100, steps // 5))
+    plan = replace(fitted.plan, model=model, train=train, why="")
+    start(session.workshop(), plan, fitted.folds, fitted.trial.by)
 
 
 def choose_plan(prepared: Prepared) -> tuple[Plan, int]:
@@ -142,6 +188,19 @@ def choose_plan(prepared: Prepared) -> tuple[Plan, int]:
                 if len(offered) > 1
                 else 0
             )
+            likelihoods = LIKELIHOODS[data.task]
+            likelihood = (
+                st.selectbox(
+                    "Likelihood",
+                    likelihoods,
+                    key=persistent_key("likelihood", plan.model.likelihood, likelihoods),
+                    format_func=LIKELIHOOD_NAMES.__getitem__,
+                    help="The distribution of an observation about the function. Student's t bears "
+                    "outliers.",
+                )
+                if plan.model.likelihood in likelihoods and len(likelihoods) > 1
+                else plan.model.likelihood
+            )
             seed = st.number_input(
                 "Seed",
                 0,
@@ -149,7 +208,13 @@ def choose_plan(prepared: Prepared) -> tuple[Plan, int]:
                 key=persistent_key("seed", 0),
                 help="Of the split, the start values and the minibatches.",
             )
-    model = replace(plan.model, layers=layers, inducing=int(inducing), kernels=kernel)
+    model = replace(
+        plan.model,
+        layers=layers,
+        inducing=int(inducing),
+        kernels=kernel,
+        likelihood=likelihood,
+    )
     train = replace(plan.train, steps=steps, seed=int(seed), ramp_steps=min(100, steps // 5))
     own = model == plan.model and train.steps == plan.train.steps
     changed = replace(plan, model=model, train=train, why=plan.why if own else "")
@@ -162,6 +227,7 @@ def show_plan(prepared: Prepared) -> None:
     st.header("2 · Fit", anchor="fit")
     words = st.container()
     by = choose_split(prepared)
+    warn_of_group(prepared, by)
     plan, folds = choose_plan(prepared)
     if too_many(prepared):
         st.info(

@@ -11,10 +11,12 @@ from dgp_core.evaluation.conformal import Widening
 from dgp_core.tables.plain import visible
 from pages.figures.scores import MODELS, best_model, markdown, score_table, together
 from pages.figures.your_data import agreement_figure, calibration_figure, residual_figure
+from pages.ui.choices import LIKELIHOODS
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import safe
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
+from pages.ui.your_data.fit import LIKELIHOOD_NAMES, STEPS, refit
 from pages.ui.your_data.upload_state import Fitted, persistent_key, row_table, upload_state
 
 WORST_ROWS = 10
@@ -79,6 +81,7 @@ def show(fitted: Fitted, essay: Linker) -> None:
     with st.container(key="verdict"):
         st.markdown(("" if fitted.over else "So far: ") + safe(found.sentence))
     st.markdown(safe(" ".join(filter(None, (found.calibration, found.scope)))))
+    offer_refit(fitted, found)
     offer_widening(fitted, found)
     st.caption(essay.linked(comparison.RULE))
     with st.container(key="scores"):
@@ -92,6 +95,34 @@ def show(fitted: Fitted, essay: Linker) -> None:
     card = together(in_file(fitted, cards), _choose("Look closer at", "judged", best, models))
     assert card is not None
     _diagnostics(fitted, card)
+
+
+def offer_refit(fitted: Fitted, found: comparison.Verdict) -> None:
+    """Where the recommended GP is overconfident: another likelihood, or more steps."""
+    plan, gp = fitted.plan, found.model in ("deep", "single")
+    if found.honest or not gp or not fitted.over or upload_state().prepared is not fitted.prepared:
+        return
+    now, steps = plan.model.likelihood, plan.train.steps
+    other = {"gaussian": "student_t", "robust_max": "softmax", "poisson": "negative_binomial"}
+    likelihood = other.get(now, now)
+    if likelihood not in LIKELIHOODS[fitted.prepared.dataset.task]:
+        likelihood = now
+    more = next((n for n in STEPS if n > steps), steps)
+    offered = [
+        ("likelihood", LIKELIHOOD_NAMES.get(likelihood), likelihood, steps),
+        ("steps", f"{more:,} steps", now, more),
+    ]
+    with st.container(horizontal=True, key="remedies"):
+        for what, title, likelihood, n in offered:
+            if (likelihood, n) == (now, steps):
+                continue
+            st.button(
+                f"Fit again with {title}",
+                key=f"refit_{what}",
+                on_click=refit,
+                args=(fitted, likelihood, n),
+                icon=":material/replay:",
+            )
 
 
 def offer_widening(fitted: Fitted, found: comparison.Verdict) -> None:

@@ -15,6 +15,9 @@ from pages.ui.your_data.upload_state import cached, persistent_key
 JUDGE_BY = {"chance": "Chance", "latest": "The latest rows", "groups": "Whole groups"}
 """The ways to hold rows out, as they are offered."""
 
+SPLIT_CONTROLS = ("judge_by", "latest_column", "groups_column")
+"""The names of the controls, behind their page's prefix."""
+
 
 def split_of_table(prepared: Prepared, table: Table, target: str, prefix: str = "") -> SplitBy:
     """The split that a person chose for a file; the proposal of its columns at first."""

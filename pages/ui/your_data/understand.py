@@ -1,11 +1,18 @@
 """Step 4 of "Your data": which inputs matter, what each does, and the hidden layers."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import streamlit as st
 
-from dgp_core.archive import Archive
 from dgp_core.evaluation import comparison, explain
+from dgp_core.gp.data import Scaler
+from dgp_core.gp.model import DeepGP
+from dgp_core.outcome import Line, Trees
 from dgp_core.tables.plain import visible
 from dgp_core.training.plan import counted
+from pages.figures.scores import MODELS
 from pages.figures.your_data import (
     importance_figure,
     relevance_figure,
@@ -16,24 +23,68 @@ from pages.ui.glossary_links import Linker
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 from pages.ui.your_data.judge import choose_model
+from pages.ui.your_data.references import REFERENCES, Keep, reference_model, training_set
 from pages.ui.your_data.upload_state import Fitted, cached, persistent_key, upload_state
 
 PER_ROW = 3
 
 
-def explain_clicked(record: Archive) -> None:
-    upload_state().cache["explained"] = (record, True)
+@dataclass(frozen=True)
+class Subject:
+    """The model that is explained."""
+
+    key: Any
+    """What its explanations are cached by."""
+    model: DeepGP | Line | Trees
+    scaler: Scaler
+
+
+def subject_of(fitted: Fitted, which: str, keep: Keep = cached) -> Subject | None:
+    """A model of a fit, to be explained; None of a GP that still trains, or was discarded."""
+    if which in REFERENCES:
+        model = reference_model(fitted, which, keep)
+        return Subject((fitted, which), model, Scaler.fit(training_set(fitted)))
+    record = fitted.archive("rival" if which == "single" else "deep")
+    return None if record is None else Subject(record, record.state.model, record.scaler)
+
+
+def explanation(
+    fitted: Fitted, which: str, cache: dict[str, tuple[Any, Any]]
+) -> tuple[tuple[explain.Importance, ...], list[explain.Response]]:
+    """For the report: of this model, computed where it is not in the cache; nothing where no model
+    was explained on the page. Runs outside the page's script."""
+
+    def keep(name: str, key: Any, compute: Any) -> Any:
+        return cache[name][1] if name in cache and cache[name][0] == key else compute()
+
+    if "explained" not in cache or (subject := subject_of(fitted, which, keep)) is None:
+        return (), []
+    data, groups = fitted.main.dataset, explain.groups_of(fitted.main.dataset, fitted.main.recipe)
+    held_out = data.take(fitted.trial.held_rows)
+    of = (subject.model, subject.scaler)
+    found = keep("importance", subject.key, lambda: explain.importance(*of, held_out, groups))
+    by_name, known = {group.name: group for group in groups}, keep("responses", subject.key, dict)
+    shown = list(known) or [one.name for one in found[:PER_ROW]]
+    return found, [
+        known[name] if name in known else explain.response(*of, data, by_name[name])
+        for name in shown
+    ]
+
+
+def explain_clicked(key: Any) -> None:
+    upload_state().cache["explained"] = (key, True)
 
 
 def show(fitted: Fitted, live: bool, essay: Linker) -> None:
     """What the model has learnt about its inputs, computed when asked for."""
     st.header("4 · Understand", anchor="understand")
-    which = choose_model(fitted, "explained", "Explain")
+    which = choose_model(fitted, "explained", "Explain", REFERENCES)
     record = fitted.archive("rival" if which == "single" else "deep")
     if record is None:
         st.markdown(fitted.without_model("look inside"))
         return
-    if upload_state().cache.get("explained", (None, None))[0] is not record:
+    key = (fitted, which) if which in REFERENCES else record
+    if upload_state().cache.get("explained", (None, None))[0] != key:
         st.markdown(
             "Which inputs matter, and what does each do to the prediction? The answers come from "
             "predicting many changed rows."
@@ -43,18 +94,18 @@ def show(fitted: Fitted, live: bool, essay: Linker) -> None:
             icon=":material/psychology:",
             key="explain",
             on_click=explain_clicked,
-            args=(record,),
+            args=(key,),
         )
         return
-    data, model, scaler = fitted.main.dataset, record.state.model, record.scaler
+    with st.spinner(f"Fitting {MODELS[which].lower()} …", show_time=True):
+        subject = subject_of(fitted, which)
+    assert subject is not None
+    data, model, scaler = fitted.main.dataset, subject.model, subject.scaler
     held_out = data.take(fitted.trial.held_rows)
     groups = explain.groups_of(data, fitted.main.recipe)
     with st.spinner("Permuting inputs, one after another …", show_time=True):
         importance = cached(
-            "importance", record, lambda: explain.importance(model, scaler, held_out, groups)
-        )
-        relevances = cached(
-            "relevance", record, lambda: explain.relevance(model, scaler, data.input_names)
+            "importance", key, lambda: explain.importance(model, scaler, held_out, groups)
         )
     left, right = st.columns(2, gap="large")
     with left:
@@ -74,19 +125,27 @@ def show(fitted: Fitted, live: bool, essay: Linker) -> None:
                 "may be chance: bring more rows to be sure."
             )
     with right:
-        essay.write("**By layer.** " + explain.RELEVANCE_MEANS)
-        for one in relevances:
-            alt = f"Layer {one.layer}: one over the lengthscale along each of its inputs, as bars."
-            stage.figure(relevance_figure(one, page_ink()), alt, f"your_relevance_{one.layer}")
+        if isinstance(model, DeepGP):
+            _relevance(model, scaler, data.input_names, key, essay)
     by_name, order = {group.name: group for group in groups}, [one.name for one in importance]
-    _responses(fitted, record, by_name, order)
+    _responses(fitted, subject, by_name, order)
     if len(groups) > 1:
-        _map(fitted, record, by_name, order)
+        _map(fitted, subject, by_name, order)
     if live:
         _layers(fitted.plan.model.layers, essay)
 
 
-def _responses(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> None:
+def _relevance(
+    model: DeepGP, scaler: Scaler, names: Sequence[str], key: Any, essay: Linker
+) -> None:
+    relevances = cached("relevance", key, lambda: explain.relevance(model, scaler, names))
+    essay.write("**By layer.** " + explain.RELEVANCE_MEANS)
+    for one in relevances:
+        alt = f"Layer {one.layer}: one over the lengthscale along each of its inputs, as bars."
+        stage.figure(relevance_figure(one, page_ink()), alt, f"your_relevance_{one.layer}")
+
+
+def _responses(fitted: Fitted, subject: Subject, groups: dict, order: list[str]) -> None:
     st.markdown(
         "**One input at a time.** The thick line is the mean prediction over rows as the input "
         "goes over its range, every row's other inputs as they are (partial dependence); thin "
@@ -96,8 +155,8 @@ def _responses(fitted: Fitted, record: Archive, groups: dict, order: list[str]) 
     key = persistent_key("shown", first)
     st.session_state[key] = [n for n in st.session_state[key] if n in groups] or first
     shown = st.multiselect("Inputs", order, key=key, format_func=visible, max_selections=9)
-    responses, data = cached("responses", record, dict), fitted.main.dataset
-    model, scaler = record.state.model, record.scaler
+    responses, data = cached("responses", subject.key, dict), fitted.main.dataset
+    model, scaler = subject.model, subject.scaler
     with st.spinner("Varying one input …", show_time=True):
         for name in shown:
             if name not in responses:
@@ -112,7 +171,7 @@ def _responses(fitted: Fitted, record: Archive, groups: dict, order: list[str]) 
                 stage.figure(figure, alt, f"your_response_{name}")
 
 
-def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> None:
+def _map(fitted: Fitted, subject: Subject, groups: dict, order: list[str]) -> None:
     st.markdown(
         "**Two inputs together.** A map shows where the effect of one depends on the other."
     )
@@ -150,9 +209,9 @@ def _map(fitted: Fitted, record: Archive, groups: dict, order: list[str]) -> Non
     with st.spinner("Varying two inputs together …", show_time=True):
         found = cached(
             "map",
-            (record, x, y, output),
+            (subject.key, x, y, output),
             lambda: explain.two_inputs(
-                record.state.model, record.scaler, data, groups[x], groups[y], output=output
+                subject.model, subject.scaler, data, groups[x], groups[y], output=output
             ),
         )
     name = data.classes[output] if data.classes else data.output_names[0]

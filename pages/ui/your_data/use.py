@@ -11,20 +11,15 @@ import streamlit as st
 
 from dgp_core import archive, line_file
 from dgp_core.archive import Archive
-from dgp_core.evaluation import comparison, explain, forecast
-from dgp_core.evaluation.boosting import boosted
-from dgp_core.gp.data import sample_places
+from dgp_core.evaluation import comparison, explain
 from dgp_core.gp.domain import Domain
 from dgp_core.line_file import LineArchive
 from dgp_core.outcome import (
     DISTANCE,
     OUTSIDE,
     WIDENED,
-    Line,
     Outcome,
     Tally,
-    Trees,
-    line_record,
 )
 from dgp_core.script import Upload, decisions, script
 from dgp_core.tables.plain import visible
@@ -46,6 +41,8 @@ from pages.ui.your_data.judge import (
     verdict,
     widening,
 )
+from pages.ui.your_data.references import REFERENCES, line_of, reference_model, training_set
+from pages.ui.your_data.understand import explanation
 from pages.ui.your_data.upload_state import (
     HELD_OUT,
     LIMITS,
@@ -107,7 +104,7 @@ def show(fitted: Fitted | None) -> None:
         )
     if source == "fit":
         assert fitted is not None
-        which = choose_model(fitted, "used", "Which model?", ("linear", "exact", "boosting"))
+        which = choose_model(fitted, "used", "Which model?", REFERENCES)
         record = fitted.archive("rival" if which == "single" else "deep")
         if record is None:
             st.markdown(fitted.without_model("use it as it is"))
@@ -157,10 +154,9 @@ WITHOUT_STEPS = {
 def use_reference(fitted: Fitted, record: Archive, which: str) -> None:
     """Predictions of the straight line, the exact GP or gradient boosting."""
     main, rows = fitted.main, fitted.trial.train_rows
-    train = main.dataset.take(sample_places(rows, forecast.LINEAR_ROWS))
     widened = widening(fitted, which)
     if which == "linear":
-        line = cached("line", fitted, lambda: line_record(train, main.recipe, fitted.source))
+        line = line_of(fitted)
         used = cached("wide_line", (line, widened), lambda: replace(line, widening=widened))
         say_what(used)
         predict(cached("outcome", used, lambda: Outcome(used)))
@@ -171,14 +167,8 @@ def use_reference(fitted: Fitted, record: Archive, which: str) -> None:
         f"**{safe(', '.join(main.dataset.output_names))}**. {WITHOUT_STEPS[which]}: predict here"
         + (", or in Python with the script." if which == "boosting" else ".")
     )
-
-    def fit() -> Line | Trees:
-        if which == "exact":
-            return Line(forecast.exact_gp(train, fitted.trial.kernel))
-        return Trees(boosted(train))
-
     with st.spinner(f"Fitting {MODELS[which].lower()} …", show_time=True):
-        model = cached("reference", (fitted, which), fit)
+        model, train = reference_model(fitted, which), training_set(fitted)
     key = (model, widened)
     outcome = cached("outcome", key, lambda: Outcome.of(main.recipe, train, model, widened))
     predict(outcome, has_file=False)
@@ -404,7 +394,7 @@ def script_and_report(fitted: Fitted, record: Archive) -> None:
     if verdict(fitted) is not None:
         st.download_button(
             "Report (HTML)",
-            partial(_report, fitted, record, code, dict(upload_state().cache), _widened(fitted)),
+            partial(_report, fitted, code, dict(upload_state().cache), _widened(fitted)),
             file_name="report.html",
             mime="text/html",
             icon=":material/description:",
@@ -445,24 +435,22 @@ def _widened(fitted: Fitted) -> list[str]:
     return [f"{wide.sentence} {shown}"]
 
 
-def _report(fitted: Fitted, record: Archive, code: str, cache: dict, widened: list[str]) -> bytes:
+def _report(fitted: Fitted, code: str, cache: dict, widened: list[str]) -> bytes:
     """The whole fit in one file; runs on download, outside the page's script."""
     cards = in_file(fitted, fitted.scored())
 
-    def known(name: str) -> Any:
-        return cache[name][1] if name in cache and cache[name][0] is record else None
-
     about = [*fitted.prepared.report, fitted.plan.sentence, judged_by(fitted)]
     about += [*filter(None, [log_unit(fitted)]), *widened]
-    explained = "deep" if record.model.layers > 1 else "single"
+    found = comparison.verdict(cards)
+    importance, responses = explanation(fitted, found.model, cache)
     return fit_report(
         fitted.loaded.read.name,
         about,
         cards,
-        comparison.verdict(cards),
+        found,
         fitted.prepared.dataset.output_names[0],
-        known("importance") or (),
-        list((known("responses") or {}).values()),
+        importance,
+        responses,
         code,
-        MODELS[explained],
+        MODELS[found.model],
     ).encode()
