@@ -65,7 +65,7 @@ def take(browser: Browser, url: str, theme: str, folder: Path) -> None:
     paper.locator("img").first.wait_for()
     paper.screenshot(path=folder / f"sheet{end}")
 
-    teacher.set_viewport_size({**SIZE, "height": 1000})
+    teacher.set_viewport_size({"width": SIZE["width"], "height": 1000})
     teacher.get_by_role("button", name="For a class").click()
     teacher.get_by_role("img", name="QR code of the link").wait_for()
     teacher.get_by_test_id("stPopoverBody").screenshot(path=folder / f"link{end}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets.starts import film_of
+from datasets.starts import stored_of
 from dgp_core.gp.data import Dataset
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.layers import layer_history, layers_in_depth
@@ -179,7 +179,7 @@ def record_of(run: Run, moment: Any) -> tuple[Trace, Trace, np.ndarray | None]:
         return *run.record(), None
     past = [
         seen
-        for seen in film_of(run.dataset, run.model)
+        for seen in stored_of(run.dataset, run.model)
         if seen.step <= moment.step and np.isfinite(seen.deep.bound)
     ]
     if not past:
