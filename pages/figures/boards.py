@@ -4,6 +4,7 @@ An element is what one host of a page shows, by its name. A moment is a snapshot
 of a stored film, or None before either.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,17 @@ def playground(run: Run, moment: Any, look: Look) -> Elements:
     if pixels is not None:
         alt = "How much each pixel matters to both models."
         elements["relevance"] = _picture(pixels_figure(*pixels, look.ink), alt, look.ink)
+        _name_pixels(elements["responses"]["figure"]["layout"], len(pixels[0]))
     return _kept(elements, run.dataset.name)
+
+
+def _name_pixels(layout: dict, side: int) -> None:
+    """Axes of pixels by their places in the image."""
+    for name, axis in layout.items():
+        found = re.fullmatch(r"pixel(\d+)", axis["title"]["text"]) if "xaxis" in name else None
+        if found is not None:
+            row, column = divmod(int(found[1]), side)
+            axis["title"]["text"] = f"row {row + 1}, column {column + 1}"
 
 
 def _pixels(run: Run, moment: Any, seen: ViewMany) -> tuple[np.ndarray, np.ndarray | None] | None:
