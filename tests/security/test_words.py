@@ -39,7 +39,8 @@ def texts(page: AppTest) -> list[str]:
     "name", ["explore/playground", "explore/prior", "explore/collection", "learn/what_is_a_gp"]
 )
 def test_no_parameter_of_a_link_becomes_markup(name):
-    page = AppTest.from_file(str(PAGES / f"{name}.py"), default_timeout=120)
+    page = AppTest.from_file(str(PAGES.parent / "app.py"), default_timeout=120)
+    page.switch_page(f"pages/{name}.py")
     for parameter in (*LINK, *OWN):
         page.query_params[parameter] = HOSTILE
     page.run()
