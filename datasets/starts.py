@@ -1,18 +1,21 @@
-"""Starting points: the first moments of every toy at the playground's defaults, and of a lesson's
-digits, as stored.
+"""Starting points: the first moments of every toy at the playground's defaults and of the runs of
+lessons, as stored; and later moments to which a lesson can skip.
 
 A first visitor of a fresh server watches them while the real step compiles; nothing is computed to
-show them. `python -m datasets.starts` makes the files anew.
+show them. `python -m datasets.starts [NAME …]` makes the files anew.
 """
 
+import argparse
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from datasets import catalogue, moments
-from datasets.toys import FIRST_POINTS
-from dgp_core.gp.data import Dataset
+from datasets.toys import FIRST_POINTS, GAP_POINTS
+from dgp_core.gp.data import Dataset, split
 from dgp_core.gp.likelihoods import for_task
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run
@@ -26,34 +29,69 @@ FOLDER = Path(__file__).parent / "films"
 NAMES = catalogue.names("toy")
 """Sets that have a film."""
 
-FILMS = {name: (name, None) for name in NAMES} | {"digits_2": ("digits", 2)}
-"""By their files: the set, and the width of inner layers where a lesson wants them narrow."""
-
 TRAIN = TrainSpec(steps=20_000, learning_rate=0.01, minibatch=None, decay=False)
+
+SPLIT = 0.9, 0
+"""Of real data: the share of training rows, and the split's number."""
 
 STEPS = (0, 3, 7, 12, 20, 30, 45, 65, 100, 150, 220, 300)
 """The moments of a film."""
 
 
-@lru_cache(maxsize=len(NAMES))
+BRIEF = (0, 30, 100, 300)
+"""Those of a lesson's own run."""
+
+
+@dataclass(frozen=True)
+class Take:
+    """What a film is of: a set, what its model has of its own, and the seed."""
+
+    data: str
+    model: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    steps: tuple[int, ...] = STEPS
+    points: tuple[tuple[float, float], ...] = FIRST_POINTS
+    """Of a set that is drawn."""
+
+
+FILMS = {name: Take(name) for name in NAMES} | {
+    "digits_2": Take("digits", {"widths": 2}),
+    "motorcycle_1": Take("motorcycle", {"layers": 1, "inducing": 10}, steps=BRIEF),
+    "four_zero": Take("nearly_linear", {"layers": 4, "mean_function": "zero"}, 2, (*BRIEF, 2000)),
+    "four_linear": Take("nearly_linear", {"layers": 4}, 2, (*BRIEF, 2000)),
+    "gap": Take("drawn", {"layers": 3}, 0, BRIEF, GAP_POINTS),
+    "step_later": Take("step", steps=(5000,)),
+    "ramp_later": Take("ramp", steps=(6000,)),
+    "nearly_linear_later": Take("nearly_linear", steps=(3000,)),
+    "two_branches_later": Take("two_branches", steps=(3000,)),
+}
+"""By their files."""
+
+
+@lru_cache(maxsize=len(FILMS))
 def data_of(name: str) -> Dataset:
-    """The rows that a toy has where nobody chose."""
-    options = {"points": FIRST_POINTS} if name == "drawn" else {}
-    return catalogue.load(name, **options)
+    """The rows that a film is of: of a toy, those that it has where nobody chose; of real data, the
+    training rows."""
+    take = FILMS[name]
+    options = {"points": take.points} if take.data == "drawn" else {}
+    data = catalogue.load(take.data, **options)
+    return data if catalogue.entry(take.data).kind == "toy" else split(data, *SPLIT)[0]
 
 
-def model_of(data: Dataset, width: int | None = None) -> ModelSpec:
+def model_of(data: Dataset, **own: Any) -> ModelSpec:
     """What a film shows; a page that starts with another model has no film."""
     likelihood = for_task(data.task, n_classes=len(data.classes))
-    return ModelSpec(layers=2, inducing=25, widths=width, likelihood=likelihood)
+    return replace(ModelSpec(layers=2, inducing=25, likelihood=likelihood), **own)
 
 
-def record(data: Dataset, steps: tuple[int, ...] = STEPS, width: int | None = None) -> list[View]:
-    """The moments of a run at these steps, computed now."""
-    run, views = Run(data, model_of(data, width), TRAIN), []
+def record(name: str, steps: tuple[int, ...] | None = None) -> list[View]:
+    """The moments of a film, computed now; or those at other steps."""
+    data, take = data_of(name), FILMS[name]
+    run = Run(data, model_of(data, **take.model), replace(TRAIN, seed=take.seed))
+    views = []
     run.prepare()
     run.advance()
-    for step in steps:
+    for step in take.steps if steps is None else steps:
         while run.latest is not None and run.latest.step < step:
             run.step(step - run.latest.step)
             run.advance()
@@ -64,18 +102,35 @@ def record(data: Dataset, steps: tuple[int, ...] = STEPS, width: int | None = No
 
 
 def film(name: str) -> list[View]:
-    """The stored moments of a film, in order; none where there is no such film."""
-    return list(_film(name))
+    """The stored first moments of a film, in order; none where there is no such film."""
+    return [seen for seen in _film(name) if seen.step <= STEPS[-1]]
 
 
 def film_of(data: Dataset, model: ModelSpec) -> tuple[View, ...]:
     """The film of just these rows and this model, if there is one."""
-    for name, (of, width) in FILMS.items():
-        if of == data.name and model == model_of(data, width):
-            own = data_of(of)
-            same = np.array_equal(data.X, own.X) and np.array_equal(data.Y, own.Y)
-            return _film(name) if same else ()
-    return ()
+    stored = stored_of(data, model)
+    return tuple(seen for seen in stored if seen.step <= STEPS[-1])
+
+
+def later_of(data: Dataset, model: ModelSpec, train: TrainSpec) -> View | None:
+    """A moment of just this run to which one can skip, if there is one."""
+    ends = {name: getattr(TRAIN, name) for name in ("steps", "tolerance", "patience", "seed")}
+    if replace(train, **ends) != TRAIN:
+        return None
+    return next((v for v in stored_of(data, model, train.seed) if v.step > STEPS[-1]), None)
+
+
+def stored_of(data: Dataset, model: ModelSpec, seed: int | None = None) -> tuple[View, ...]:
+    """Every stored moment of just these rows and this model; with a seed, of no other seed."""
+    found: list[View] = []
+    for name, take in FILMS.items():
+        if take.data != data.name or (seed is not None and seed != take.seed):
+            continue
+        if model == model_of(data, **take.model):
+            own = data_of(name)
+            if np.array_equal(data.X, own.X) and np.array_equal(data.Y, own.Y):
+                found += _film(name)
+    return tuple(found)
 
 
 @lru_cache(maxsize=len(FILMS))
@@ -85,10 +140,12 @@ def _film(name: str) -> tuple[View, ...]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=(*FILMS, []), help="all where none is named")
     FOLDER.mkdir(exist_ok=True)
-    for name, (of, width) in FILMS.items():
+    for name in parser.parse_args().names or FILMS:
         path = FOLDER / f"{name}.npz"
-        moments.save(path, record(data_of(of), width=width))
+        moments.save(path, record(name))
         print(f"{name}: {path.stat().st_size / 1024:,.0f} KB", flush=True)
 
 

@@ -479,6 +479,16 @@ FIRST_POINTS = (
 """A cliff and a hill, for somebody who draws and has not begun."""
 
 
+def _gap() -> tuple[tuple[float, float], ...]:
+    x = np.concatenate([np.linspace(-2, -0.5, 50), np.linspace(0.5, 2, 50)])
+    y = np.sign(x) + 0.05 * np.random.default_rng(0).standard_normal(100)
+    return tuple((float(f"{a:.4g}"), float(f"{b:.4g}")) for a, b in zip(x, y, strict=True))
+
+
+GAP_POINTS = _gap()
+"""A hundred points on two plains, none between −0.5 and 0.5; to four digits, as a link has them."""
+
+
 def truth(name: str, X: np.ndarray, seed: int = 0) -> np.ndarray | None:
     """The noiseless outputs (N, K) of a toy at X, or None where there is no such function."""
     toy = TOYS[name]

@@ -4,12 +4,13 @@ An element is what one host of a page shows, by its name. A moment is a snapshot
 of a stored film, or None before either.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from datasets.starts import film_of
+from datasets.starts import stored_of
 from dgp_core.gp.data import Dataset
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.layers import layer_history, layers_in_depth
@@ -102,7 +103,17 @@ def playground(run: Run, moment: Any, look: Look) -> Elements:
     if pixels is not None:
         alt = "How much each pixel matters to both models."
         elements["relevance"] = _picture(pixels_figure(*pixels, look.ink), alt, look.ink)
+        _name_pixels(elements["responses"]["figure"]["layout"], len(pixels[0]))
     return _kept(elements, run.dataset.name)
+
+
+def _name_pixels(layout: dict, side: int) -> None:
+    """Axes of pixels by their places in the image."""
+    for name, axis in layout.items():
+        found = re.fullmatch(r"pixel(\d+)", axis["title"]["text"]) if "xaxis" in name else None
+        if found is not None:
+            row, column = divmod(int(found[1]), side)
+            axis["title"]["text"] = f"row {row + 1}, column {column + 1}"
 
 
 def _pixels(run: Run, moment: Any, seen: ViewMany) -> tuple[np.ndarray, np.ndarray | None] | None:
@@ -179,7 +190,7 @@ def record_of(run: Run, moment: Any) -> tuple[Trace, Trace, np.ndarray | None]:
         return *run.record(), None
     past = [
         seen
-        for seen in film_of(run.dataset, run.model)
+        for seen in stored_of(run.dataset, run.model)
         if seen.step <= moment.step and np.isfinite(seen.deep.bound)
     ]
     if not past:

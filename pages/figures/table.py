@@ -65,7 +65,7 @@ def relevance_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
 def pixels_figure(deep: np.ndarray, single: np.ndarray | None, ink: Ink, height: int = 285) -> dict:
     """How sharply each model's first layer depends on each pixel (side, side), as a picture."""
     layout: dict = base_layout(ink, height) | {"showlegend": False, "annotations": []}
-    layout["margin"] |= {"t": 24}
+    layout["margin"] |= {"t": 40}
     shown = [("deep", DEEP, deep)] + (
         [("single layer", SINGLE, single)] if single is not None else []
     )
@@ -81,11 +81,13 @@ def pixels_figure(deep: np.ndarray, single: np.ndarray | None, ink: Ink, height:
             "scaleanchor": "x" + suffix,
             "autorange": "reversed",
         }
-        words = f"{name}: 1/lengthscale, up to {values.max():.2g}"
+        words = f"{name}<br>1/lengthscale ≤ {values.max():.2g}"
         place = {"xref": "paper", "yref": "paper", "x": left + width / 2, "y": 1.0}
         font = {"size": 11, "color": ink.text}
         layout["annotations"].append(
-            {"text": words, "showarrow": False, "yanchor": "bottom", "font": font} | place
+            {"text": words, "showarrow": False, "font": font}
+            | {"xanchor": "center", "yanchor": "bottom"}
+            | place
         )
         traces.append(
             {
@@ -98,6 +100,8 @@ def pixels_figure(deep: np.ndarray, single: np.ndarray | None, ink: Ink, height:
                 "zmax": most,
                 "colorscale": [[0, tint(shade, 0.04)], [1, shade]],
                 "showscale": False,
+                "x0": 1,
+                "y0": 1,
                 "xgap": 0.5,
                 "ygap": 0.5,
                 "hovertemplate": name + ": row %{y}, column %{x}: %{z:.3g}<extra></extra>",

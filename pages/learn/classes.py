@@ -124,7 +124,7 @@ LESSON = lesson.Lesson(
         lesson.Equation(
             r"p(y = c \mid f) = \begin{cases} 1 - \epsilon & \text{if } c = \arg\max_k f_k \\ "
             r"\epsilon / (C - 1) & \text{otherwise} \end{cases} \qquad \epsilon = 10^{-3}",
-            "This is what the paper uses for handwritten digits.",
+            "The paper uses this likelihood for handwritten digits; it does not say which ε.",
         ),
         lesson.Words(
             "Every kind of answer has its likelihood. A softmax turns the $C$ functions into "

@@ -162,14 +162,12 @@ def titled(one: lesson.Lesson) -> str:
 def path_table(of: dict[str, lesson.Lesson]) -> str:
     """The way through 90 minutes, in Markdown."""
     named = {Path(path).stem: one for path, one in of.items()}
-    lines, at = [["Minutes", "Lesson", "What to do"]], 0
+    lines, at = ["| Minutes | Lesson | What to do |", "|:--|:--|:--|"], 0
     for minutes, name, do in PATH:
-        title = (
-            f"[{named[name].number} · {named[name].title}]({name})" if name in named else "Begin"
-        )
-        lines.append([f"{at}–{at + minutes}", title, do])
+        title = f"[{titled(named[name])}]({name})" if name in named else "Begin"
+        lines.append(f"| {at}–{at + minutes} | {title} | {do} |")
         at += minutes
-    return markdown_table(lines)
+    return "\n".join(lines)
 
 
 def others(of: dict[str, lesson.Lesson]) -> str:

@@ -602,6 +602,9 @@ SLIPS = (
     "On HIGGS, four numbers are given for “DGP 2–4”: they are those of DGP 2–5.",
     "The deepest model is said to be best on five of the eight small sets; by the table it is on "
     "three (kin8nm, power, protein), and SGP 500 on the others, concrete and energy among them.",
+    "Deep models are said to be never worse than one layer; by the table DGP 5 has 6.41 on naval "
+    "where SGP has 6.57, and DGP 3 to 5 are behind by 0.01 or 0.02 on boston, all within the "
+    "standard errors.",
 )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from datasets import catalogue
+from datasets.starts import film
 from dgp_core.live.views.by_hand import (
     MOST_INDUCING,
     Placement,
@@ -193,6 +194,7 @@ LESSON = lesson.Lesson(
             says="Shade: where new points are expected. Triangles: inducing inputs; drag one. "
             "Numbers are in standard units, so they differ from those above.",
             controls=("inducing",),
+            film=tuple(film("motorcycle_1")),
         ),
         lesson.Try(
             "Let it train to about step 500 and press **Pause**. Drag one of the triangles near "

@@ -7,6 +7,7 @@ import numpy as np
 import streamlit as st
 
 from datasets.starts import film
+from datasets.toys import GAP_POINTS
 from pages.figures.boards import Look
 from pages.figures.by_hand import bent_figure, bent_mixture
 from pages.figures.lesson_live import chosen, with_mixture
@@ -23,13 +24,6 @@ STAR = lesson.Hand("star_7", 0.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
 
 ink = page_ink()
 lesson.take_hands(NUMBER, (MIDDLE, DEVIATION, STEEPNESS, STAR))
-
-
-def gap() -> str:
-    """A hundred points on two plains, and nothing between x = −0.5 and x = 0.5."""
-    x = np.concatenate([np.linspace(-2, -0.5, 50), np.linspace(0.5, 2, 50)])
-    y = np.sign(x) + 0.05 * np.random.default_rng(0).standard_normal(100)
-    return write_points(list(zip(x, y, strict=True)))
 
 
 def by_hand() -> None:
@@ -113,7 +107,7 @@ LESSON = lesson.Lesson(
         ),
         lesson.Live(
             name="gap",
-            choices=Choices(data="drawn", points=gap(), layers=3),
+            choices=Choices(data="drawn", points=write_points(GAP_POINTS), layers=3),
             paint=partial(
                 with_mixture, look=look, names=("deep", "rival", "mixture", "mixture_title")
             ),
@@ -121,6 +115,7 @@ LESSON = lesson.Lesson(
             hosts=((("deep", 285, "Three layers"), ("rival", 285, "One layer")),),
             says="Data, the density of new points as shade, functions drawn, the mean. The dotted "
             "line is x*: click in a picture to move it.",
+            film=tuple(film("gap")),
         ),
         lesson.Picture(
             at_a_place,

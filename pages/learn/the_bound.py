@@ -131,8 +131,9 @@ LESSON = lesson.Lesson(
             "Nobody told the model to be shallow. With the linear mean of lesson 4, a layer whose "
             "q(U) equals its prior pays nothing; and once its kernel's variance has shrunk, it "
             "does nothing but pass its input on. If bending does not raise the fit by more than it "
-            "costs, the bound is highest with the layer off. This is why depth is safe here: a "
-            "model that is deeper than the data need becomes a shallower one by itself. (The paper "
+            "costs, the bound is highest with the layer off. This is why needless depth does "
+            "little harm here: a model that is deeper than the data need becomes a shallower one "
+            "by itself. It is off because it is not needed. (The paper "
             "says “turned off” of something else: layers that a poor, mean-field bound switches "
             "off although the data need them.)"
         ),

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from datasets import catalogue
+from datasets.starts import film
 from dgp_core.gp.data import Scaler
 from dgp_core.live.views.prior import (
     MOST_LAYERS,
@@ -288,6 +289,7 @@ LESSON = lesson.Lesson(
             "single layer on the same data (orange).",
             controls=("mean",),
             offers={"mean": ("zero", "linear")},
+            film=tuple(film("four_zero")),
         ),
         lesson.Try(
             "Watch the zero mean to step 2,000. Then choose **Linear** and watch again to the same "

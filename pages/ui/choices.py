@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from datasets import catalogue
+from datasets.starts import SPLIT
 from datasets.toys import FIRST_POINTS
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.mean_field import MOST_ROWS
@@ -21,9 +22,6 @@ from dgp_core.training.train import TrainSpec
 
 VERSION = "1"
 STEPS = 100_000
-SPLIT = 0.9, 0
-"""Of real data: the share of training rows, and the split's number."""
-
 PATIENCE, TOLERANCE = 20_000, 1e-4
 """A run is over once its bounds gain less than so many nats per row in so many steps."""
 MANY_ROWS = 1000

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from datasets import catalogue
+from datasets.starts import SPLIT
 from dgp_core import archive
 from dgp_core.live.run import Run
 from dgp_core.script import Named, script
@@ -17,7 +18,6 @@ from pages.ui import session
 from pages.ui.choices import (
     HIDEABLE,
     REVEALS,
-    SPLIT,
     VERSION,
     Choices,
     DisplayOptions,

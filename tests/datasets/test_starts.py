@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from datasets import catalogue, moments, starts
-from datasets.toys import drawn
+from datasets.toys import GAP_POINTS, drawn
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run
 from dgp_core.live.views.playground import Relevance, Reliability, TablePanel, view
-from pages.ui.choices import Choices
+from pages.ui.choices import Choices, write_points
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -73,6 +73,61 @@ def test_a_lesson_s_narrow_digits_have_a_film_of_their_own():
     assert starts.film_of(choices.dataset, Choices(data="digits", width=3).model) == ()
 
 
+LATER = {
+    ("step", 2, "linear", 0): 5000,
+    ("ramp", 2, "linear", 0): 6000,
+    ("nearly_linear", 2, "linear", 0): 3000,
+    ("two_branches", 2, "linear", 0): 3000,
+    ("nearly_linear", 4, "zero", 2): 2000,
+    ("nearly_linear", 4, "linear", 2): 2000,
+}
+"""What lessons ask to wait for, by set, depth, mean function and seed."""
+
+
+@pytest.mark.parametrize(("run", "step"), LATER.items())
+def test_a_run_that_a_lesson_asks_to_wait_for_has_the_moment_stored(run, step):
+    data, layers, mean, seed = run
+    choices = Choices(data=data, layers=layers, mean=mean, seed=seed)
+    seen = starts.later_of(choices.dataset, choices.model, choices.train)
+    assert seen is not None and seen.step == step
+    before = starts.stored_of(choices.dataset, choices.model)
+    assert seen.deep.bound > next(one for one in before if one.step == 100).deep.bound
+    another = replace(choices.train, learning_rate=0.05)
+    assert starts.later_of(choices.dataset, choices.model, another) is None
+    other_seed = replace(choices.train, seed=seed + 1)
+    assert starts.later_of(choices.dataset, choices.model, other_seed) is None
+
+
+def test_stored_moments_show_what_lessons_3_4_5_and_7_say_of_them():
+    """The thresholds of these lessons' own sentences."""
+    seen = {}
+    for name in ("step_later", "ramp_later", "nearly_linear_later", "two_branches_later"):
+        (seen[name],) = starts._film(name)
+    ahead = {name: view.deep.bound - view.rival.bound for name, view in seen.items()}
+    assert min(ahead["step_later"], ahead["ramp_later"]) > 50
+    assert abs(ahead["nearly_linear_later"]) < 2 and seen["nearly_linear_later"].layers[0].kl < 1
+    assert seen["step_later"].layers[0].kl > 10
+    zero, linear = starts._film("four_zero")[-1], starts._film("four_linear")[-1]
+    assert zero.rival.bound - zero.deep.bound > 100
+    assert linear.rival.bound - linear.deep.bound < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("motorcycle_1", Choices(data="motorcycle", layers=1, inducing=10)),
+        ("gap", Choices(data="drawn", points=write_points(GAP_POINTS), layers=3)),
+        ("four_zero", Choices(data="nearly_linear", layers=4, mean="zero", seed=2)),
+    ],
+)
+def test_runs_of_lessons_2_4_and_7_have_a_film(name, choices):
+    film = starts.film(name)
+    assert starts.film_of(choices.dataset, choices.model) == tuple(film)
+    assert tuple(view.step for view in film) == starts.BRIEF
+    run = Run(choices.dataset, choices.model, choices.train)
+    assert_close(film[0], view(run, run._snapshot(run._make_start().states)), 0.01)
+
+
 def test_rectangles_are_told_apart_within_their_film():
     """Of wide and tall by the likelier class: what the playground promises of a minute."""
     for panel in (starts.film("rectangles")[-1].deep, starts.film("rectangles")[-1].rival):
@@ -110,7 +165,7 @@ def test_a_later_moment_is_what_the_present_code_computes(name, step):
 
     Not later than this: rounding grows step by step, by step 100 to more than the tolerance.
     """
-    (seen,) = starts.record(starts.data_of(name), (step,))
+    (seen,) = starts.record(name, (step,))
     assert_close(starts.film(name)[starts.STEPS.index(step)], seen, 0.03)
 
 

@@ -383,3 +383,20 @@ def test_a_run_that_was_altered_is_said():
         time.sleep(0.05)
     page.select_slider(key="lesson_10_sizes_rate").set_value(0.05).run()
     assert any("moved under way" in caption.value for caption in page.caption)
+
+
+def test_a_stored_moment_is_skipped_to_and_back_and_those_who_follow_go_along():
+    teacher = open_lesson("why_deep")
+    student = open_lesson("why_deep", **link_of(teacher, 1))
+    skip = next(b for b in teacher.button if b.label == "Skip to step 5,000")
+    skip.click().run()
+    for page in (teacher, student.run()):
+        shown = elements(page)
+        assert shown["race/numbers"]["text"] == "recording of step **5,000**"
+        assert "at step 5000" in shown["race/deep"]["alt"]
+        assert shown["race/wait"]["text"] == "" or "ompiling" in shown["race/wait"]["text"]
+    assert not any("Skip" in b.label or "Back to" in b.label for b in student.button)
+    next(b for b in teacher.button if b.label == "Back to the run").click().run()
+    assert "5,000" not in elements(teacher)["race/numbers"]["text"]
+    teacher.segmented_control[0].set_value("ramp").run()
+    assert any(b.label == "Skip to step 6,000" for b in teacher.button)

@@ -13,6 +13,7 @@ import streamlit as st
 
 from datasets.measured import regression
 from datasets.printed import printed
+from datasets.toys import GAP_POINTS
 from dgp_core.evaluation.scores import accuracy
 from dgp_core.gp.predict import class_probabilities, predict_latent
 from dgp_core.live.poor_starts import random_inducing, unscaled
@@ -36,7 +37,7 @@ from pages.figures.lesson_live import (
     unseen_words,
 )
 from pages.figures.palette import DARK, LIGHT
-from pages.ui.choices import Choices
+from pages.ui.choices import Choices, write_points
 from pages.ui.glossary_links import WORDS, Linker
 from pages.ui.lessons.lesson import Equation, sheet
 from pages.ui.stage.server import server
@@ -450,7 +451,7 @@ def test_a_gentle_slope_keeps_a_gaussian_and_a_cliff_tears_it():
 
 
 def test_in_the_gap_the_paths_disagree_and_on_the_plain_they_do_not():
-    choices = Choices(data="drawn", points=names_of("prediction_is_a_mixture")["gap"](), layers=3)
+    choices = Choices(data="drawn", points=write_points(GAP_POINTS), layers=3)
     trained = Trained(choices).to(1000)
     plain = mixture_at(trained.run, trained.moment, np.array([1.5]))
     assert summary_error(plain) < 0.01 and len(modes(plain.y, plain.deep.density)) == 1

@@ -14,12 +14,12 @@ from typing import Any
 import streamlit as st
 
 from datasets.catalogue import entry
-from datasets.starts import film_of
+from datasets.starts import film_of, later_of
 from dgp_core.live.run import Run
 from dgp_core.live.workshop import WorkshopError
 from pages.ui import session
 from pages.ui.bar import dress
-from pages.ui.choices import HIDEABLE, OFFERED, SPEEDS, DisplayOptions
+from pages.ui.choices import HIDEABLE, OFFERED, SPEEDS, Choices, DisplayOptions
 from pages.ui.glossary_links import Linker
 from pages.ui.lessons.link import (
     current,
@@ -170,6 +170,7 @@ def go_along() -> None:
 def shared_keys(lesson: Lesson) -> list[str]:
     """What those who follow this page see of it, by the session's keys."""
     keys = [hand.key for hand in lesson.hands]
+    keys += [_skip_key(lesson, live) for live in lesson.lives]
     for i, part in enumerate(lesson.parts):
         if isinstance(part, Picture):
             keys += part.shares
@@ -283,7 +284,20 @@ def _scene(lesson: Lesson, live: Live, teacher: dict[str, str]) -> Scene:
         paint, style = partial(_still, paint), (*style, "locked")
     if "rival" in session.manner().hide:
         paint, style = partial(without_rival, paint), (*style, "no rival")
-    return Scene(kept[key], paint, style, filmed, until=until)
+    stored = _later(live, choices) if st.session_state.get(_skip_key(lesson, live)) else None
+    return Scene(kept[key], paint, style, filmed, until=until, stored=stored)
+
+
+def _skip_key(lesson: Lesson, live: Live) -> str:
+    """The session's key of whether a run's stored moment is shown."""
+    return f"skip_{lesson.number}_{live.name}"
+
+
+def _later(live: Live, choices: Choices) -> Any:
+    """The stored moment of just this run to which one can skip, if there is one."""
+    if live.begin is not session.start_with:
+        return None
+    return later_of(choices.dataset, choices.model, choices.train)
 
 
 def _own_run(lesson: Lesson, live: Live) -> str:
@@ -324,7 +338,7 @@ def _show_live(lesson: Lesson, live: Live, manner: DisplayOptions, linker: Linke
             st.caption(f"You are watching your teacher's run. {of}")
         if mine and "bar" not in manner.hide:
             keyboard = manner.projector and live is lesson.lives[0]
-            _bar(lesson, live, keyboard)
+            _bar(lesson, live, run_id, keyboard)
         else:
             stage.words(f"{live.name}/numbers", 20)
         if not any(element == "state" for row in live.hosts for element, _, _ in row):
@@ -359,13 +373,25 @@ def _hosts(live: Live, row: list[tuple[str, int, str]]) -> None:
                 stage.words(f"{live.name}/{element}", 20)
 
 
-def _bar(lesson: Lesson, live: Live, keyboard: bool) -> None:
+def _bar(lesson: Lesson, live: Live, run_id: str, keyboard: bool) -> None:
     """A reset ends a run that began in a way of its own, so that the page begins it so again."""
     key = (lesson.number, live.name)
     own_way = live.begin is not session.start_with
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         begin = session.by_hand(lambda word: replace_run(key))
         stage.bar(live.name, begin, ("reset",) if own_way else (), keyboard)
+        later = _later(live, session.started_with(session.workshop().watch(run_id)))
+        if later is not None:
+            memory, skip = st.session_state, _skip_key(lesson, live)
+            st.button(
+                "Back to the run" if memory.get(skip) else f"Skip to step {later.step:,}",
+                icon=":material/undo:" if memory.get(skip) else ":material/fast_forward:",
+                key=f"press_{skip}",
+                on_click=memory.__setitem__,
+                args=(skip, not memory.get(skip)),
+                help="A stored moment of this very run, so that nobody has to wait; training goes "
+                "on behind it.",
+            )
         stage.words(f"{live.name}/numbers", 20)
 
 
@@ -390,6 +416,7 @@ def _control(lesson: Lesson, live: Live, name: str) -> None:
     st.session_state[key] = getattr(choices, name)
 
     def changed() -> None:
+        st.session_state.pop(_skip_key(lesson, live), None)
         kept = st.session_state.lesson_choices
         kept[(lesson.number, live.name)] = replace(
             kept[(lesson.number, live.name)], **{name: st.session_state[key]}

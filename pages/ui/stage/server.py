@@ -206,7 +206,8 @@ class Server:
                 continue
             which, outdated = f"{scene.run_id} {run.epoch}", run.outdated
             moment = self._moment(viewer, name, scene, run, patient)
-            wait = waits_for(run, place, isinstance(moment, Snapshot))
+            drawn = isinstance(moment, Snapshot) or moment is scene.stored is not None
+            wait = waits_for(run, place, drawn)
             mine = self.workshop.owns(scene.run_id, viewer.owner)
             text, since = status(run, place, wait, mine), self._since(run, wait)
             words: Elements = {
@@ -279,6 +280,8 @@ class Server:
 
     def _moment(self, viewer: Viewer, name: str, scene: Scene, run: Run, patient: bool) -> Any:
         """What there is to see: the run, or until it can be drawn its film, or nothing yet."""
+        if scene.stored is not None:
+            return scene.stored
         if _begun(run) and (patient or self.painter.has_begun(run, scene)):
             at = viewer.at.get(name)
             return run.latest if at is None else run.at(at)

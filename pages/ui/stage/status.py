@@ -78,6 +78,6 @@ def status(run: Run, place: Place, wait: str, mine: bool = True) -> str:
 def numbers(run: Run, moment: Any, pace: float | None) -> str:
     """Step, pace and time, in a line that does not jump; a run at rest has no pace."""
     if not isinstance(moment, Snapshot):
-        return "step **0**" if moment is None else f"recording of step **{moment.step}**"
+        return "step **0**" if moment is None else f"recording of step **{moment.step:,}**"
     speed = "" if pace is None else f"{pace:,.0f} steps/s · "
     return f"step **{moment.step:,}** · {speed}{moment.seconds:.1f} s of training · {run.device}"

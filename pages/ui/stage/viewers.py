@@ -36,6 +36,8 @@ class Scene:
     """How many of the browser's clicks its run has taken in."""
     until: int = 0
     """The step at which it pauses when it is played from before, or reset; 0 goes on."""
+    stored: Any = None
+    """A stored moment to show in place of the run's own."""
 
 
 class Bell:

@@ -45,7 +45,7 @@ async function print({ file, html, figures }, library, say) {
   for (const [i, place] of places.entries()) {
     say(`Drawing picture ${i + 1} of ${places.length} …`);
     const { data, layout } = JSON.parse(figures[place.dataset.picture]);
-    const width = WIDTHS[Math.min(3, place.parentElement.children.length)];
+    const width = WIDTHS[Math.min(3, place.closest(".row").children.length)];
     const source = await Plotly.toImage({ data, layout }, { format: "svg", width, height: layout.height });
     Object.assign(place, { src: source, width, height: layout.height });
     place.removeAttribute("data-picture");
