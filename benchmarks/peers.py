@@ -233,7 +233,8 @@ def targets(options: argparse.Namespace, folder: Path) -> Iterator[dict]:
             row |= {f"{lib}_s": _rounded(reached.get(lib)) for lib in options.libraries}
             row |= {f"{lib}_best": round(best[lib], 3) for lib in options.libraries}
             row["limit_s"] = options.limit
-            peers = [reached.get(lib, options.limit) for lib in options.libraries if lib != "ours"]
+            late: float = options.limit
+            peers = [reached.get(lib, late) for lib in options.libraries if lib != "ours"]
             if "ours" in reached and peers:
                 times = min(peers) / reached["ours"]
                 row |= {"times_faster": round(times, 2), "aim": "≥ 5", "met": times >= 5}
