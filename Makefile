@@ -2,9 +2,10 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+COMMA := ,
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
-.PHONY: app class test lint bench
+.PHONY: app class test lint bench tables peers
 
 app: .venv/app.stamp
 	$(BIN)/streamlit run app.py
@@ -26,7 +27,29 @@ lint: .venv/test.stamp
 	$(BIN)/codespell app.py pages README.md
 
 bench: .venv/test.stamp
-	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.bench
+
+# The README's tables, from what the benchmarks left.
+tables: .venv/test.stamp
+	$(BIN)/python -m benchmarks.tables
+
+# GPyTorch and GPflux, each in an environment of its own. DATA=… is a folder of the paper's sets, as
+# `python -m benchmarks.paper` takes it, for the seconds to its quality.
+peers: .venv/test.stamp .venv-peers-torch/made.stamp .venv-peers-tf/made.stamp
+	$(BIN)/python -m benchmarks.peers --json benchmarks/peers.json \
+	  $(if $(DATA),--data '$(DATA)',--only numbers$(COMMA)steps$(COMMA)first$(COMMA)memory)
+
+.venv-peers-torch/made.stamp:
+	$(PYTHON) -m venv .venv-peers-torch
+	.venv-peers-torch/bin/python -m pip install --quiet --disable-pip-version-check \
+	  torch==2.13.0 gpytorch==1.15 scipy
+	@touch $@
+
+.venv-peers-tf/made.stamp:
+	$(PYTHON) -m venv .venv-peers-tf
+	.venv-peers-tf/bin/python -m pip install --quiet --disable-pip-version-check \
+	  tensorflow==2.21.0 tf_keras==2.21.0 numpy==1.26.4 gpflow==2.11.2 gpflux==0.4.5
+	@touch $@
 
 .venv/app.stamp: .venv/made.stamp pyproject.toml constraints.txt
 	$(INSTALL) -e .

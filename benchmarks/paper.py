@@ -137,7 +137,7 @@ def report(rows: Sequence[dict]) -> list[dict]:
             ours = mean_and_error([row[score] for row in of_key])
             paper = printed(key[0], score).get(key[1])
             line[score] = figure(*ours)
-            line[f"paper {score}"] = "–" if paper is None else figure(*paper)
+            line[f"paper {score}"] = "–" if paper is None else figure(*paper, digits=2)
             verdict = "–" if paper is None else "met" if met(score, ours[0], paper) else "missed"
             line[f"{score} is"] = verdict
         line["s a split"] = f"{np.mean([row['seconds'] for row in of_key]):.1f}"
@@ -145,9 +145,9 @@ def report(rows: Sequence[dict]) -> list[dict]:
     return lines
 
 
-def figure(mean: float, error: float | None) -> str:
-    """A mean, its standard error in brackets: digits enough for the smaller RMSEs."""
-    digits = 3 if abs(mean) < 0.2 else 2
+def figure(mean: float, error: float | None, digits: int | None = None) -> str:
+    """A mean, its standard error in brackets: three digits for small ones; the paper prints two."""
+    digits = digits or (3 if abs(mean) < 0.2 else 2)
     return f"{mean:.{digits}f}" + ("" if error is None else f" ({error:.{digits}f})")
 
 

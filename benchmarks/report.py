@@ -27,6 +27,16 @@ def _text(value) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def met(value: float | None, aim: str) -> bool | None:
+    """Whether a value is as `< 3`, `≤ 3` or `≥ 3` asks; None where there is no aim."""
+    if not aim:
+        return None
+    sign, limit = aim.split()
+    if value is None:
+        return False
+    return {"<": value < float(limit), "≤": value <= float(limit), "≥": value >= float(limit)}[sign]
+
+
 def write_rows(path: Path, rows: list[dict]) -> None:
     """A JSON list of flat rows."""
     path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -31,7 +31,7 @@ from playwright.sync_api import TimeoutError as TooLate
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from benchmarks.browser import STEP, Student, a_class, held, rest
-from benchmarks.report import print_table, write_rows
+from benchmarks.report import met, print_table, write_rows
 from datasets.catalogue import entry, names
 from pages.ui.choices import KERNELS, OFFERED, Choices
 from tests.browser.app_server import ROOT, served
@@ -100,16 +100,6 @@ class Report:
         """What an earlier commit had for this."""
         found = [r["value"] for r in self.before if (r["name"], r["what"]) == (name, what)]
         return found[0] if found else None
-
-
-def met(value: float | None, aim: str) -> bool | None:
-    """Whether a value is as `< 3`, `≤ 3` or `≥ 3` asks; None where there is no aim."""
-    if not aim:
-        return None
-    sign, limit = aim.split()
-    if value is None:
-        return False
-    return {"<": value < float(limit), "≤": value <= float(limit), "≥": value >= float(limit)}[sign]
 
 
 def slowest(waits: dict[str, float | None]) -> tuple[float | None, str]:

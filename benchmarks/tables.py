@@ -1,0 +1,177 @@
+"""The README's "Measured" tables, made from what the benchmarks left in this folder.
+
+python -m benchmarks.tables             # writes them between the README's two marks
+python -m benchmarks.tables --check     # says whether they are as they would be written
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import growth, paper
+from benchmarks.report import ROOT, read_rows
+from datasets.printed import SYSTEMS, printed
+
+HERE = Path(__file__).parent
+BEGIN, END = "<!-- tables: make tables -->", "<!-- end of tables -->"
+
+
+def markdown(rows: Sequence[dict]) -> str:
+    """Rows as a Markdown table: words to the left, figures to the right."""
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    words = {n for n in names if any(isinstance(row.get(n), str) for row in rows)}
+    head = [names, [":--" if i == 0 or n in words else "--:" for i, n in enumerate(names)]]
+    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [*head, *cells])
+
+
+def _cell(value) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "met" if value else "missed"
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return text.replace("-", "−") if text[:1] == "-" else text
+
+
+def read(name: str) -> list[dict]:
+    """A JSON list in this folder; empty where nothing was measured yet."""
+    path = HERE / name
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+def regression() -> list[dict]:
+    """The paper's tables, ours beside them."""
+    lines = paper.report(read_rows(paper.MEASURED))
+    names = {"loglik": "log-likelihood", "rmse": "RMSE"}
+    table = []
+    for line in lines:
+        if line["model"] == "linear":
+            continue
+        row = {"set": line["set"], "model": SYSTEMS[line["model"]], "splits": line["splits"]}
+        for score, words in names.items():
+            row |= {words: line[score], f"paper's {words}": line[f"paper {score}"]}
+            row[" " * len(row)] = line[f"{score} is"]
+        table.append(row)
+    return table
+
+
+def pictures() -> list[dict]:
+    """Accuracy on images, and what the paper prints where its set is the same."""
+    lines = []
+    for row in read("images.json"):
+        known = printed(row["set"], "accuracy").get(row["model"])
+        lines.append(
+            {
+                "set": row["set"],
+                "train": f"{row['train']:,}",
+                "model": SYSTEMS[row["model"]],
+                "accuracy, %": f"{100 * row['accuracy']:.1f}",
+                "paper, %": "–" if known is None else f"{known.value:.1f}",
+                "log-likelihood": f"{row['loglik']:.3f}",
+                "steps": f"{row['steps']:,}",
+                "s": row["seconds"],
+            }
+        )
+    return lines
+
+
+def speed() -> list[dict]:
+    """A step against its own matrix products."""
+    return [
+        {
+            "workload": row["workload"],
+            "layers": row["layers"],
+            "M": row["m"],
+            "ms a step": row["ms"],
+            "its products, ms": row["limit_ms"],
+            "times the products": row["ratio_to_limit"],
+            "aim": f"≤ {row['aim']:g}",
+            "": row["ratio_to_limit"] <= row["aim"],
+            "load": row["load"],
+        }
+        for row in read("speed.json")
+    ]
+
+
+def peers(part: str) -> list[dict]:
+    """A part of the benchmark of peers."""
+    hidden = ("part", "commit", "versions", "machine")
+    return [
+        {name: value for name, value in row.items() if name not in hidden}
+        for row in read("peers.json")
+        if row["part"] == part
+    ]
+
+
+SECTIONS = (
+    (
+        "The paper's tables",
+        "`python -m benchmarks.paper`. Means over splits, standard errors in brackets; met is a "
+        "cell no worse than the paper's (over 20 splits) by more than its standard error. Of a few "
+        "splits, that says little: they may be easy ones.",
+        regression,
+    ),
+    (
+        "The recipe, by rows held out inside the training part",
+        "`python -m benchmarks.paper --inner`. What was tried, and its mean log-likelihood there.",
+        lambda: paper.tried(read_rows(paper.TRIED)),
+    ),
+    ("Pictures", "`python -m benchmarks.images`.", pictures),
+    ("A step", "`python -m benchmarks.speed`, float64, Adam on every parameter.", speed),
+    ("How a step's cost grows", "`python -m benchmarks.growth`.", lambda: read(growth.MEASURED)),
+    (
+        "The same numbers as GPflow and GPflux",
+        "`python -m benchmarks.peers --only numbers`. Bounds of the same model.",
+        lambda: peers("numbers"),
+    ),
+    (
+        "Peers: a step",
+        "`python -m benchmarks.peers --only steps`, all in the same run.",
+        lambda: peers("steps"),
+    ),
+    (
+        "Peers: seconds to the paper's quality",
+        "`python -m benchmarks.peers --only targets`.",
+        lambda: peers("targets"),
+    ),
+    ("Peers: start", "`python -m benchmarks.peers --only first`.", lambda: peers("first")),
+    ("Peers: memory", "`python -m benchmarks.peers --only memory`.", lambda: peers("memory")),
+)
+"""A title, how it is measured, and its rows; a section without rows is left out."""
+
+
+def tables() -> str:
+    """All of them, in Markdown."""
+    parts = [
+        f"### {title}\n\n{words}\n\n{markdown(rows)}"
+        for title, words, of in SECTIONS
+        if (rows := of())
+    ]
+    return "\n\n".join(parts)
+
+
+def written(text: str) -> str:
+    """A README with its tables as they are now."""
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{rest.split(END)[1]}"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="benchmarks.tables")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    readme = ROOT / "README.md"
+    old = readme.read_text(encoding="utf-8")
+    new = written(old)
+    if options.check:
+        sys.exit("" if new == old else "The README's tables are old: run `make tables`.")
+    readme.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
