@@ -117,7 +117,11 @@ def parser() -> argparse.ArgumentParser:
     add("--layers", type=_number(1, 100), help="1 is the sparse GP")
     add("--inducing", type=_number(1, 10_000), help="inducing points of every layer")
     add("--kernel", help='rbf, matern52, "rbf*periodic + linear", …')
-    add("--likelihood", help="the task's own; student_t for outliers, softmax for classes")
+    add(
+        "--likelihood",
+        help="the task's own; student_t for outliers, negative_binomial for counts that vary much, "
+        "softmax for classes",
+    )
     add("--steps", type=_number(0))
     add("--minibatch", type=_batch, default="plan", help="rows a step, or all")
     add("--learning-rate", type=_rate(0, 10))

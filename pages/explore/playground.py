@@ -63,6 +63,7 @@ NAMES = {
     "gaussian": "Gaussian",
     "student_t": "Student-t (outliers)",
     "poisson": "Poisson",
+    "negative_binomial": "Negative binomial",
     "bernoulli": "Bernoulli",
     "robust_max": "Robust max",
     "softmax": "Softmax",
