@@ -638,10 +638,17 @@ def _state(
         )
         model = replace(model, hidden=mean_field.resized(model.hidden, n))
     pattern = create_state(model, jax.random.key(0))
-    leaves = [
-        jnp.asarray(read.take(f"state/{name}", leaf.shape, str(leaf.dtype)))
-        for name, leaf in _named_leaves(pattern).items()
-    ]
+    named = _named_leaves(pattern)
+    shorter = _without_offset(spec, n_outputs, read)
+    leaves = []
+    for name, leaf in named.items():
+        if shorter and name == OFFSET:
+            leaves.append(jnp.zeros_like(leaf))
+            continue
+        lacks = shorter if name in ("adam/mu", "adam/nu") else 0
+        shape = (len(leaf) - lacks,) if lacks else leaf.shape
+        found = read.take(f"state/{name}", shape, str(leaf.dtype))
+        leaves.append(jnp.asarray(np.pad(found, (0, lacks)) if lacks else found))
     state: TrainState = jax.tree.unflatten(jax.tree.structure(_plain_key(pattern)), leaves)
     jitter, caution = float(state.jitter), float(state.caution)
     _demand(
@@ -652,6 +659,15 @@ def _state(
         "The training state of this model is damaged.",
     )
     return replace(state, key=jax.random.wrap_key_data(state.key))
+
+
+OFFSET = "model/likelihood/offset"
+
+
+def _without_offset(spec: ModelSpec, n_outputs: int, read: Arrays) -> int:
+    """How many numbers a file lacks that was written before counts had an offset, which is 0 there:
+    the last of all parameters."""
+    return n_outputs if spec.likelihood == "poisson" and not read.has(f"state/{OFFSET}") else 0
 
 
 def _progress(about: Text, spec: ModelSpec, read: Arrays) -> Progress:

@@ -16,9 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError
+from dgp_core.gp.counts import dispersion
 from dgp_core.gp.data import Dataset, Scaler, Task
 from dgp_core.gp.domain import Domain
-from dgp_core.gp.likelihoods import for_task
+from dgp_core.gp.likelihoods import Counts, for_task
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import SKETCH, MeanFunction, ModelSpec, Posterior, Precision, create_model
 from dgp_core.gp.predict import (
@@ -279,8 +280,11 @@ class _DeepGP(BaseEstimator):
             raise ValueError("X or y holds numbers too large to be scaled: change their unit.")
         most = len(np.unique(X, axis=0)) if len(X) <= SKETCH else len(X)
         train_spec = self._train_spec()
+        if likelihood == "counts":
+            self.dispersion_ = dispersion(X, Y)
+            likelihood = self.dispersion_.likelihood
         spec = self._model_spec(likelihood, most)
-        model = create_model(spec, X, Y.shape[1], n_classes, train_spec.seed)
+        model = create_model(spec, X, Y.shape[1], n_classes, train_spec.seed, Y)
         self.model_spec_, self.scaler_, self.recipe_ = spec, scaler, None
         self.domain_ = Domain.fit(raw, scaler)
         self._rows = X, Y, weights
@@ -468,8 +472,10 @@ class _DeepGP(BaseEstimator):
         try:
             model = cls(**{n: _several(v) for n, v in parameters.items()})
             model._train_spec()
-            model._model_spec(model.likelihood or record.model.likelihood)
-            if model.likelihood not in (None, record.model.likelihood):
+            # "counts" left the choice to a test.
+            chosen = None if model.likelihood == record.task == "counts" else model.likelihood
+            model._model_spec(chosen or record.model.likelihood)
+            if chosen not in (None, record.model.likelihood):
                 raise ValueError("its likelihood is not the model's.")
         except (TypeError, ValueError) as error:
             raise ArchiveError(f"In the settings of this estimator: {error}") from error
@@ -527,15 +533,16 @@ def _parameters(record: Archive) -> dict[str, Any]:
 class DeepGPRegressor(RegressorMixin, _DeepGP):
     """A deep GP for numbers: `fit(X, y)`, then `predict(X)`, in the units of X and y.
 
-    `likelihood` is "gaussian" (the default), "student_t" for outliers or "poisson" for counts;
-    `steps=None` is the library's own recipe; `seed` fixes everything that is drawn, or
-    `random_state`, where it is given. Missing values (NaN) in X are filled with the training rows'
-    medians and marked in inputs of their own; `missing="drop"` leaves out their rows, "error"
-    refuses them.
+    `likelihood` is "gaussian" (the default) or "student_t" for outliers; for counts, "poisson",
+    "negative_binomial" where they vary more, or "counts", where a test of the training rows chooses
+    between these two: `model_spec_.likelihood` says which, `dispersion_` why. `steps=None` is the
+    library's own recipe; `seed` fixes everything that is drawn, or `random_state`, where it is
+    given. Missing values (NaN) in X are filled with the training rows' medians and marked in inputs
+    of their own; `missing="drop"` leaves out their rows, "error" refuses them.
     """
 
     _estimator = "regressor"
-    _likelihoods = ("gaussian", "student_t", "poisson")
+    _likelihoods = ("gaussian", "student_t", "counts", "poisson", "negative_binomial")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learns from rows X (N, D) and y, (N,) or (N, P).
@@ -552,7 +559,8 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
         return self._fit(X, Y, task, self.likelihood or for_task(task), 0, weights)
 
     def _task(self) -> Task:
-        return "counts" if self.likelihood == "poisson" else "regression"
+        counts = ("counts", "poisson", "negative_binomial")
+        return "counts" if self.likelihood in counts else "regression"
 
     def _rows_of(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         form: dict[str, Any] = dict(
@@ -561,7 +569,7 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
         X, y = validate_data(self, X, y, reset=reset, **form)
         Y = y.astype(np.float64).reshape(len(X), -1)
         if self._task() == "counts" and ((Y < 0).any() or (Y % 1 != 0).any()):
-            raise ValueError("A Poisson likelihood needs counts: y must be whole numbers from 0.")
+            raise ValueError("A likelihood of counts needs counts: y must be whole numbers from 0.")
         return X, Y
 
     def __sklearn_tags__(self):
@@ -646,8 +654,9 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
         """
         X = self._inputs(X)
         F = function_draws(self.state_.model, X, self._key(seed, 2), n_draws)[-1]
-        if self.model_spec_.likelihood == "poisson":
-            F = np.exp(F)
+        likelihood = self.state_.model.likelihood
+        if isinstance(likelihood, Counts):
+            F = np.exp(F + np.asarray(likelihood.offset))
         return self._shaped(self.scaler_.outputs_back(F))
 
 

@@ -192,7 +192,8 @@ batches = Rows.create(rows.X, rows.Y, training.minibatch, spec.dtype, training.s
 
 def fit(spec):
     """Training from the start values of the seed: the state at the end, and the bound's parts."""
-    model = create_model(spec, rows.X, rows.Y.shape[1], max(2, len(rows.classes)), training.seed)
+    P, C = rows.Y.shape[1], max(2, len(rows.classes))
+    model = create_model(spec, rows.X, P, C, training.seed, rows.Y)
     state = create_state(model, jax.random.key(training.seed))
     bounds = []
     while int(state.step) < n_steps:

@@ -64,8 +64,7 @@ def fit(args: argparse.Namespace) -> int:
     scaler = Scaler.fit(train)
     inputs = Scaled(train.X, scaler.inputs)
     domain = Domain.fit(train.X, scaler)
-    P = train.Y.shape[1]
-    record = create_archive(args, inputs, P, len(train), scaler, recipe, source, domain)
+    record = create_archive(args, inputs, train.Y, len(train), scaler, recipe, source, domain)
     log(_are(len(held_out) if held_out else 0, "held out" + _in_words(source)))
     ended = train_and_save(record, minibatches(record, train), held_out, Path(args.out))
     if ended == 0 and held_out is not None:
@@ -124,9 +123,9 @@ def _fit_in_parts(args: argparse.Namespace) -> int:
         log(_are(file.rows - result.rows, "left out: a cell is missing"))
     file_name = relative_path(args.out, args.data)
     source = Source(file_name, result.rows, result.digest, args.holdout, args.seed, streamed=True)
-    inputs, P = result.scaler.inputs(result.start.X), result.start.Y.shape[1]
+    inputs, Y = result.scaler.inputs(result.start.X), result.start.Y
     n = sum(result.sizes)
-    record = create_archive(args, inputs, P, n, result.scaler, recipe, source, result.domain)
+    record = create_archive(args, inputs, Y, n, result.scaler, recipe, source, result.domain)
     if record.training.minibatch is None or record.training.minibatch > sum(result.sizes):
         batch = min(FULL_BATCH, sum(result.sizes))
         record = replace(record, training=replace(record.training, minibatch=batch))

@@ -124,7 +124,11 @@ def parser() -> argparse.ArgumentParser:
         default="doubly-stochastic",
         help="mean-field makes the layers independent, to see what that costs: %(default)s",
     )
-    add("--likelihood", help="the task's own; student_t for outliers, softmax for classes")
+    add(
+        "--likelihood",
+        help="the task's own; student_t for outliers, negative_binomial for counts that vary much, "
+        "softmax for classes",
+    )
     add("--steps", type=_number(0))
     add("--minibatch", type=_batch, default="plan", help="rows a step, or all")
     add("--learning-rate", type=_rate(0, 10))

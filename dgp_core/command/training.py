@@ -13,6 +13,7 @@ import numpy as np
 
 from dgp_core.archive import Archive, Source
 from dgp_core.command.files import Refused, log, save, save_somewhere
+from dgp_core.gp.counts import dispersion
 from dgp_core.gp.data import Dataset, Scaled, Scaler
 from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import for_task
@@ -37,7 +38,7 @@ MOST_COPIED_CELLS = 4_000_000
 
 LIKELIHOODS: dict[str, tuple[str, ...]] = {
     "regression": ("gaussian", "student_t"),
-    "counts": ("poisson",),
+    "counts": ("poisson", "negative_binomial"),
     "binary": ("bernoulli", "robust_max", "softmax"),
     "multiclass": ("robust_max", "softmax"),
 }
@@ -47,16 +48,20 @@ LIKELIHOODS: dict[str, tuple[str, ...]] = {
 def create_archive(
     args: argparse.Namespace,
     X: np.ndarray | Scaled,
-    P: int,
+    Y: np.ndarray,
     n_rows: int,
     scaler: Scaler,
     recipe: Recipe,
     source: Source,
     domain: Domain,
 ) -> Archive:
-    """A model before its first step; of n training rows with P outputs, X are some or all."""
-    task, C = recipe.task, len(recipe.classes)
+    """A model before its first step; X and Y are some or all of n training rows."""
+    task, P, C = recipe.task, Y.shape[1], len(recipe.classes)
     likelihood = args.likelihood or for_task(task, P, C)
+    if args.likelihood is None and task == "counts":
+        found = dispersion(X[:SKETCH], Y[:SKETCH])
+        likelihood = found.likelihood
+        log(found.sentence)
     if likelihood not in LIKELIHOODS[task]:
         raise Refused(
             f"The likelihood {likelihood} is not for {task}: choose "
@@ -93,7 +98,7 @@ def create_archive(
                     "out, or set it to all."
                 )
             training = replace(training, minibatch=None)
-        start = create_model(model, X, P, max(2, C), training.seed)
+        start = create_model(model, X, P, max(2, C), training.seed, Y)
     except ValueError as error:
         raise Refused(str(error)) from None
     log(

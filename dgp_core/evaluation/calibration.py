@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from scipy import special
 
+from dgp_core.gp.counts import count_cdf
+
 BINS = 10
 """Of a PIT histogram, and of a reliability curve."""
 
@@ -33,23 +35,27 @@ def _binomial_quantile(q: float, n: int, p: float) -> float:
 
 
 def count_pit(
-    mean: np.ndarray, variance: np.ndarray, y: np.ndarray, rng: np.random.Generator
+    mean: np.ndarray,
+    variance: np.ndarray,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    size: float = np.inf,
 ) -> np.ndarray:
     """F(y − 1) + u (F(y) − F(y − 1)), u uniform, of counts of log-rate N(m_s, v_s) (S, G).
 
     Uniform where the model is calibrated (Czado et al. 2009).
     """
-    below, at = _count_cdf(mean, variance, y - 1), _count_cdf(mean, variance, y)
+    below, at = (_count_cdf(mean, variance, k, size) for k in (y - 1, y))
     return below + rng.random(len(y)) * (at - below)
 
 
-def _count_cdf(mean: np.ndarray, variance: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """P(count ≤ y) of each row (G,): Poisson's own, averaged over f by Gauss–Hermite."""
+def _count_cdf(mean: np.ndarray, variance: np.ndarray, y: np.ndarray, size: float) -> np.ndarray:
+    """P(count ≤ y) of each row (G,): the law's own, averaged over f by Gauss–Hermite."""
     z, weight = np.polynomial.hermite_e.hermegauss(40)
     total = np.zeros(len(y))
     for node, w in zip(z, weight / weight.sum(), strict=True):
         rate = np.exp(np.minimum(mean + node * np.sqrt(variance), 80.0))
-        total += w * np.where(y >= 0, special.pdtr(np.maximum(y, 0.0), rate), 0.0).mean(0)
+        total += w * count_cdf(y, rate, size).mean(0)
     return total
 
 

@@ -15,7 +15,13 @@ from scipy.cluster.vq import kmeans2
 from dgp_core.gp.data import Scaled
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.layers import Factors, Layer, Normal, conditional, factorise, kl_from_prior
-from dgp_core.gp.likelihoods import LIKELIHOODS, Likelihood
+from dgp_core.gp.likelihoods import (
+    LIKELIHOODS,
+    Likelihood,
+    NegativeBinomial,
+    Poisson,
+    count_offset,
+)
 from dgp_core.gp.mean_field import (
     MOST_ROWS,
     Hidden,
@@ -179,14 +185,18 @@ def create_model(
     n_outputs: int = 1,
     n_classes: int = 2,
     seed: int = 0,
+    Y: np.ndarray | None = None,
 ) -> DeepGP:
     """A model at the start values of the paper's experiments, Z from k-means on X (N, D).
 
-    `n_outputs` counts the columns of Y; `n_classes` matters to the multiclass likelihoods only.
+    `n_outputs` counts the columns of Y; `n_classes` matters to the multiclass likelihoods only, and
+    Y, of some or all training rows, to counts, whose mean it gives.
     """
     dtype = spec.dtype
     many = spec.likelihood in ("robust_max", "softmax")
     likelihood = LIKELIHOODS[spec.likelihood].create(n_classes if many else n_outputs, dtype=dtype)
+    if isinstance(likelihood, Poisson | NegativeBinomial):
+        likelihood = replace(likelihood, offset=leaf(count_offset(Y, n_outputs), dtype))
     widths = (*spec.inner_widths(X.shape[1]), likelihood.n_latents)
     concatenate = spec.mean_function == "concatenate" and spec.layers > 1
     apart, noise = spec.mean_field, NOISE[spec.posterior]

@@ -14,8 +14,9 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import logsumexp
 
+from dgp_core.gp.counts import draw_counts
 from dgp_core.gp.layers import Factors, Layer, conditional, factorise, inducing_gram, kl_from_prior
-from dgp_core.gp.likelihoods import Poisson, StudentT
+from dgp_core.gp.likelihoods import Counts, StudentT
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import JITTER, MOST_JITTER, DeepGP, propagate
 
@@ -148,8 +149,9 @@ def draw_observations(
     s = np.arange(n_draws) % len(latent.means)
     eps = rng.standard_normal((n_draws, *latent.means.shape[1:]))
     F = latent.means[s] + np.sqrt(latent.variances[s]) * eps
-    if isinstance(model.likelihood, Poisson):
-        return rng.poisson(np.exp(np.minimum(F, 40.0))).astype(np.float64)
+    if isinstance(model.likelihood, Counts):
+        log_rate = F + np.asarray(model.likelihood.offset)
+        return draw_counts(rng, log_rate, model.likelihood.sizes)
     assert isinstance(model.likelihood, StudentT)
     nu, scale = np.asarray(model.likelihood.degrees), np.asarray(model.likelihood.scale)
     return F + scale * rng.standard_t(np.broadcast_to(nu, F.shape))

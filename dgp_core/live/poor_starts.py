@@ -45,7 +45,8 @@ def unscaled(dataset: Dataset, spec: ModelSpec, train: TrainSpec) -> Archive:
 
 def _start(dataset: Dataset, spec: ModelSpec, train: TrainSpec, scaler: Scaler) -> DeepGP:
     X = scaler.inputs(dataset.X)
-    return create_model(spec, X, dataset.Y.shape[1], max(2, len(dataset.classes)), train.seed)
+    C = max(2, len(dataset.classes))
+    return create_model(spec, X, dataset.Y.shape[1], C, train.seed, dataset.Y)
 
 
 def _archive(

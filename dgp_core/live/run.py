@@ -610,7 +610,7 @@ class Run:
         specs = [self.model] + ([self.model.single_layer()] if self.model.layers > 1 else [])
         states = []
         for spec in specs:
-            model = create_model(spec, X, data.Y.shape[1], max(2, len(data.classes)), seed)
+            model = create_model(spec, X, data.Y.shape[1], max(2, len(data.classes)), seed, data.Y)
             states.append(create_state(model, jax.random.key(seed)))
         self._start = Start(seed, (states[0], states[-1]), supply)
         return self._start

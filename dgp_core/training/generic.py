@@ -522,7 +522,7 @@ def _padded(model: DeepGP, size: Size, at_prior: bool) -> Parameters:
         for layer, columns in zip(model.layers, columns_of(model, size), strict=True)
     ]
     rows += [np.zeros_like(rows[0])] * (MOST_LAYERS - len(rows))
-    likelihood = np.zeros((3, size.latents))
+    likelihood = np.zeros((len(LIKELIHOOD_PARAMETERS), size.latents))
     for i, name in enumerate(LIKELIHOOD_PARAMETERS):
         if hasattr(model.likelihood, name):
             likelihood[i] = getattr(model.likelihood, name)
@@ -686,7 +686,7 @@ def example(size: Size) -> tuple:
     n = sum(math.prod(shape) for shape in _shapes(size))
     parameters = Parameters(
         jax.ShapeDtypeStruct((MOST_LAYERS, n), np.float64),
-        jax.ShapeDtypeStruct((3 * size.latents,), np.float64),
+        jax.ShapeDtypeStruct((len(LIKELIHOOD_PARAMETERS) * size.latents,), np.float64),
     )
     key = jax.eval_shape(lambda: jax.random.key(0))
     state = GenericState(

@@ -1,13 +1,14 @@
 """Good settings for any size and task, said in words, and how long they will take."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dgp_core.gp.data import Dataset, Task
+from dgp_core.gp.counts import dispersion
+from dgp_core.gp.data import Dataset, Scaler, Task
 from dgp_core.gp.likelihoods import for_task
 from dgp_core.gp.model import ModelSpec
 from dgp_core.training.train import TrainSpec
@@ -61,6 +62,8 @@ class Plan:
     """How many folds to judge by; 0 where one split is enough."""
     why: str = ""
     """The reasons, in words."""
+    why_likelihood: str = ""
+    """Why counts are taken for Poisson's or for more variable ones."""
 
     @property
     def sentence(self) -> str:
@@ -144,7 +147,12 @@ def _reasons(n_rows: int, n_inputs: int, M: int, steps: int) -> str:
 def plan_for(dataset: Dataset, seed: int = 0) -> Plan:
     """The plan for a data set."""
     N, D = dataset.X.shape
-    return propose(N, D, dataset.task, dataset.Y.shape[1], len(dataset.classes), seed)
+    plan = propose(N, D, dataset.task, dataset.Y.shape[1], len(dataset.classes), seed)
+    if dataset.task != "counts":
+        return plan
+    found = dispersion(Scaler.fit(dataset).inputs(dataset.X), dataset.Y)
+    model = replace(plan.model, likelihood=found.likelihood)
+    return replace(plan, model=model, why_likelihood=found.sentence)
 
 
 def estimate(

@@ -63,6 +63,7 @@ NAMES = {
     "gaussian": "Gaussian",
     "student_t": "Student-t (outliers)",
     "poisson": "Poisson",
+    "negative_binomial": "Negative binomial",
     "doubly_stochastic": "Doubly stochastic",
     "mean_field": "Mean-field (independent layers)",
     "bernoulli": "Bernoulli",

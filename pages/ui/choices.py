@@ -34,7 +34,7 @@ SPEEDS = {"full": None, "100": 100.0, "10": 10.0, "1": 1.0}
 KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic", "periodic", "linear")
 LIKELIHOODS = {
     "regression": ("gaussian", "student_t"),
-    "counts": ("poisson",),
+    "counts": ("poisson", "negative_binomial"),
     "binary": ("bernoulli",),
     "multiclass": ("robust_max", "softmax"),
 }

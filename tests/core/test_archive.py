@@ -379,6 +379,43 @@ def test_estimators_come_back(tmp_path):
         DeepGPClassifier.load(tmp_path / "a.npz")
 
 
+COUNTS = np.random.default_rng(1).negative_binomial(1, 1e-3, 24).astype(float)
+
+
+@pytest.mark.parametrize("likelihood", ["counts", "negative_binomial", "poisson"])
+def test_counts_come_back_with_their_offset(likelihood):
+    model = DeepGPRegressor(likelihood=likelihood, **{**SMALL, "layers": 1, "kernels": "rbf"})
+    model.fit(X, COUNTS)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    back = DeepGPRegressor.load(file)
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    assert back.likelihood == likelihood and back.model_spec_ == model.model_spec_
+    if likelihood == "counts":
+        assert model.model_spec_.likelihood == "negative_binomial" and model.dispersion_.is_over
+    offset = back.state_.model.likelihood.offset
+    np.testing.assert_allclose(offset, [np.log(COUNTS.mean())])
+
+
+def test_a_file_of_counts_from_before_there_were_offsets_is_read():
+    """It lacks the offset, which was 0, and as many numbers of Adam's."""
+    model = DeepGPRegressor(likelihood="poisson", **{**SMALL, "layers": 1, "kernels": "rbf"})
+    model.fit(X, COUNTS)
+    file = io.BytesIO()
+    model.save(file)
+    parts = members(file.getvalue())
+    del parts["state/model/likelihood/offset.npy"]
+    for name in ("state/adam/mu.npy", "state/adam/nu.npy"):
+        short = io.BytesIO()
+        np.save(short, np.load(io.BytesIO(parts[name]))[:-1])
+        parts[name] = short.getvalue()
+    back = DeepGPRegressor.load(packed(parts))
+    assert not np.any(back.state_.model.likelihood.offset)
+    np.testing.assert_array_equal(back.state_.adam.mu, model.state_.adam.mu)
+    assert back.predict(X).shape == (24,)
+
+
 @pytest.mark.parametrize("labels", [["a", "b", "c"], [3, 5, 9], [False, True]], ids=str)
 def test_classes_come_back(labels):
     y = np.asarray(labels)[np.arange(24) % len(labels)]

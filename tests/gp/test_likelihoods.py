@@ -10,11 +10,13 @@ from dgp_core.gp.likelihoods import (
     LIKELIHOODS,
     Bernoulli,
     Gaussian,
+    NegativeBinomial,
     Poisson,
     RobustMax,
     Softmax,
     StudentT,
     for_task,
+    log_gamma,
     log_normal_cdf,
 )
 
@@ -55,6 +57,12 @@ YES_NO = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
 GAUSSIAN = Gaussian(jnp.log(jnp.array([0.2, 0.5])))
 STUDENT = StudentT(jnp.log(jnp.array([0.6, 0.9])), jnp.log(jnp.array([1.5, 6.0])))
 
+
+def negative_binomial(log_rate, r):
+    """SciPy's, of this mean and of the variance μ + μ²/r."""
+    return stats.nbinom(r, r / (r + np.exp(log_rate)))
+
+
 CASES = {
     "gaussian": (
         GAUSSIAN,
@@ -69,9 +77,15 @@ CASES = {
         2e-4,
     ),
     "poisson": (
-        Poisson(2),
+        Poisson(jnp.array([0.7, -0.4])),
         COUNTED,
-        lambda f, y, p: stats.poisson.logpmf(y, np.exp(f)),
+        lambda f, y, p: stats.poisson.logpmf(y, np.exp(f + [0.7, -0.4][p])),
+        1e-9,
+    ),
+    "negative_binomial": (
+        NegativeBinomial(jnp.array([0.7, -0.4]), jnp.log(jnp.array([0.6, 30.0]))),
+        COUNTED,
+        lambda f, y, p: negative_binomial(f + [0.7, -0.4][p], [0.6, 30.0][p]).logpmf(y),
         1e-9,
     ),
     "bernoulli": (
@@ -159,10 +173,11 @@ def test_poisson_predictive_holds_for_large_counts_and_wide_q():
         np.log(integral(lambda f, c=c: stats.poisson.pmf(c, np.exp(f)), m, v))
         for m, v, c in zip(mean, variance, y, strict=True)
     ]
-    ours = jax.jit(Poisson(1).log_predictive)(*(jnp.array(a)[:, None] for a in (mean, variance, y)))
+    predictive = jax.jit(Poisson.create(1).log_predictive)
+    ours = predictive(*(jnp.array(a)[:, None] for a in (mean, variance, y)))
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-4)
     one = jnp.ones((400, 1))
-    p = jnp.exp(jax.jit(Poisson(1).log_predictive)(one, one, jnp.arange(400.0)[:, None]))
+    p = jnp.exp(predictive(one, one, jnp.arange(400.0)[:, None]))
     np.testing.assert_allclose(p.sum(), 1.0, atol=1e-3)
 
 
@@ -177,11 +192,65 @@ def test_moments_are_those_of_the_predictive_density():
         np.testing.assert_allclose(mean[0, 0], np.trapezoid(y * density, y), atol=1e-6)
         second = np.trapezoid((y - 0.3) ** 2 * density, y)
         np.testing.assert_allclose(variance[0, 0], second, rtol=1e-5)
-    mean, variance = Poisson(1).moments(m, v)
     rate = integral(np.exp, 0.3, 0.4)
-    np.testing.assert_allclose(mean[0, 0], rate, rtol=1e-8)
-    second = integral(lambda f: np.exp(f) + np.exp(2 * f), 0.3, 0.4)
-    np.testing.assert_allclose(variance[0, 0], second - rate**2, rtol=1e-8)
+    for likelihood, r in ((Poisson.create(1), np.inf), (NegativeBinomial.create(1, size=2.0), 2.0)):
+        mean, variance = likelihood.moments(m, v)
+        np.testing.assert_allclose(mean[0, 0], rate, rtol=1e-8)
+        second = integral(lambda f, r=r: np.exp(f) + (1 + 1 / r) * np.exp(2 * f), 0.3, 0.4)
+        np.testing.assert_allclose(variance[0, 0], second - rate**2, rtol=1e-8)
+
+
+@pytest.mark.parametrize("r", [0.3, 5.0, 1e4])
+def test_negative_binomial_predictive_holds_for_large_counts_and_wide_q(r):
+    mean, variance = np.array([0.0, 1.0, 3.0, 12.0, 5.0]), np.array([2.0, 4.0, 0.5, 1e-4, 2.0])
+    y = np.array([400.0, 0.0, 35.0, 160_000.0, 0.0])
+    theirs = [
+        np.log(integral(lambda f, c=c: negative_binomial(f, r).pmf(c), m, v))
+        for m, v, c in zip(mean, variance, y, strict=True)
+    ]
+    predictive = jax.jit(NegativeBinomial.create(1, size=r).log_predictive)
+    ours = predictive(*(jnp.array(a)[:, None] for a in (mean, variance, y)))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-3)
+
+
+def test_a_negative_binomial_of_large_size_is_poissons():
+    counts = jnp.array(COUNTED)
+    for name in ("expected_log_density", "log_predictive"):
+        more = (None,) if name == "expected_log_density" else ()
+        nearly, poisson = (
+            jax.jit(getattr(kind, name))(jnp.array(MEAN), jnp.array(VARIANCE), counts, *more)
+            for kind in (NegativeBinomial.create(2, size=1e8), Poisson.create(2))
+        )
+        np.testing.assert_allclose(nearly, poisson, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [Poisson, NegativeBinomial])
+def test_exposure_and_offset_shift_the_log_rate_and_are_not_learnt(kind):
+    """Counts of twice the exposure have twice the rate; the offset gets no gradient."""
+    mean, variance, Y = (jnp.array(a) for a in (MEAN, VARIANCE, COUNTED))
+    log_exposure = jnp.log(jnp.array([[2.0], [0.5], [1.0], [7.0]]))
+    exposed = jnp.concatenate([Y, log_exposure], 1)
+    likelihood = kind.create(2, offset=np.array([0.3, -0.2]))
+    plain = kind.create(2)
+    shifted = mean + jnp.array([[0.3, -0.2]]) + log_exposure
+    for name in ("expected_log_density", "log_predictive"):
+        more = (None,) if name == "expected_log_density" else ()
+        ours = jax.jit(getattr(likelihood, name))(mean, variance, exposed, *more)
+        theirs = jax.jit(getattr(plain, name))(shifted, variance, Y, *more)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+    @jax.grad
+    def slope(likelihood):
+        return likelihood.expected_log_density(mean, variance, Y, None).sum()
+
+    assert not np.any(slope(likelihood).offset)
+
+
+def test_log_gamma_is_scipys():
+    x = np.array([1e-3, 0.1, 0.5, 1.0, 2.0, 7.3, 1e3, 1e7])
+    np.testing.assert_allclose(log_gamma(jnp.array(x)), special.gammaln(x), rtol=1e-13, atol=1e-13)
+    slope = jax.vmap(jax.grad(log_gamma))(jnp.array(x))
+    np.testing.assert_allclose(slope, special.digamma(x), rtol=1e-11, atol=1e-12)
 
 
 CLASS_MEAN = np.array([[0.3, -0.2, 0.9], [2.0, 0.1, -1.0], [0.0, 0.0, 0.0]])
@@ -301,7 +370,7 @@ def small_variance_case(name):
     return slopes[:, 0], jnp.diag(curvature)
 
 
-@pytest.mark.parametrize("name", ["student_t", "bernoulli", "poisson"])
+@pytest.mark.parametrize("name", ["student_t", "bernoulli", "poisson", "negative_binomial"])
 def test_gradient_by_the_variance_is_half_the_curvature_where_it_is_small(name):
     """∂E[g]/∂v = ½ E[g''] → ½ g''(m) as v → 0, which autodiff of log p gives independently."""
     slopes, curvature = small_variance_case(name)
@@ -313,6 +382,28 @@ def test_softmax_gradient_by_the_variance_is_unbiased():
     error = slopes.std(0) / np.sqrt(len(slopes))
     assert np.all(np.abs(slopes.mean(0) - 0.5 * curvature) < 4 * error)
     assert np.all(error < 0.01)
+
+
+@pytest.mark.parametrize(
+    ("v", "gap", "tolerance"), [(1e-6, 5.0, 1e-6), (0.5, 4.0, 1e-5), (4.0, 8.0, 1e-3)]
+)
+def test_softmax_probabilities_of_unlikely_classes_are_those_of_brute_force(v, gap, tolerance):
+    """Every nat counts: a class of probability e^−9 is as exact as the likely one."""
+    mean, variance = np.array([gap, 0.0, 1.0]), v * np.array([1.0, 1.3, 0.7])
+    z = np.linspace(-9, 9, 161)
+    w = stats.norm.pdf(z) / stats.norm.pdf(z).sum()
+    f = mean[:, None] + np.sqrt(variance)[:, None] * z
+    top, second, third = (np.exp(a - f[0].max()) for a in f)
+    total = top[:, None, None] + second[None, :, None] + third[None, None]
+    weight = w[:, None, None] * w[None, :, None] * w[None, None]
+    each = (top[:, None, None], second[None, :, None], third[None, None])
+    expected = np.log([np.sum(weight * part / total) for part in each])
+    likelihood = Softmax.create(3)
+    rows = jnp.array([mean] * 3), jnp.array([variance] * 3)
+    ours = jax.jit(likelihood.log_predictive)(*rows, jnp.arange(3.0)[:, None])
+    np.testing.assert_allclose(ours, expected, atol=tolerance)
+    p = jax.jit(likelihood.class_probabilities)(*rows)
+    np.testing.assert_allclose(np.log(p[0]), expected, atol=tolerance)
 
 
 @pytest.mark.parametrize("narrow", [1e-2, 1e-4, 1e-8])
@@ -358,7 +449,8 @@ def test_draws_follow_the_density():
 
     wide = jnp.broadcast_to(jnp.array([[0.4, 1.0, -0.3]]), (n, 3))
     for likelihood, latents in [
-        (Poisson(1), F),
+        (Poisson.create(1, offset=0.3), F),
+        (NegativeBinomial.create(1, offset=0.3, size=0.7), F),
         (Bernoulli(1), F),
         (RobustMax.create(3, epsilon=0.2), wide),
         (Softmax(3), wide),

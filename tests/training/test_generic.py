@@ -42,6 +42,7 @@ CASES = {
         ModelSpec(5, 5, (2, 1, 2, 1), "rbf", "linear", "poisson"),
         {"natural_rate": 0.0, "minibatch": 100},
     ),
+    "counts": (ModelSpec(2, 6, likelihood="negative_binomial"), {}),
     "softmax": (ModelSpec(3, 7, likelihood="softmax"), {"natural_rate": 0.0}),
     "robust-max": (ModelSpec(2, 9, likelihood="robust_max"), {"minibatch": 140}),
 }
@@ -58,11 +59,11 @@ def problem(spec: ModelSpec, train: TrainSpec):
     rng = np.random.default_rng(1)
     X = rng.standard_normal((N, D))
     Y = np.sin(2 * X[:, :1]) + 0.3 * rng.standard_normal((N, 1))
-    if spec.likelihood == "poisson":
-        Y = np.round(np.exp(np.abs(Y)))
+    if spec.likelihood in ("poisson", "negative_binomial"):
+        Y = np.round(1000 * np.exp(Y))
     if spec.likelihood in ("bernoulli", "robust_max", "softmax"):
         Y = np.digitize(Y, [0.0] if spec.likelihood == "bernoulli" else [-0.4, 0.4]).astype(float)
-    model = elsewhere(create_model(spec, X, 1, CLASSES), np.random.default_rng(2), 0.05)
+    model = elsewhere(create_model(spec, X, 1, CLASSES, Y=Y), np.random.default_rng(2), 0.05)
     layers = tuple(
         replace(layer, q_factor=layer.q_factor + 0.1 * jnp.eye(len(layer.inducing))[None])
         for layer in model.layers

@@ -20,8 +20,9 @@ from dgp_core.evaluation.calibration import (
     inside,
     reliability,
 )
+from dgp_core.gp.counts import count_log_probability
 from dgp_core.gp.data import Dataset, Scaler
-from dgp_core.gp.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
+from dgp_core.gp.likelihoods import Bernoulli, Counts, Gaussian, RobustMax, Softmax, StudentT
 from dgp_core.gp.mixture import Mixture
 from dgp_core.live.views.evaluate import Evaluated, evaluated
 from dgp_core.live.views.paths import class_names, even_normals
@@ -45,7 +46,7 @@ COUNTS = 128
 """Bars of a count's distribution at the most; above that every second, third, … count is shown."""
 
 LOG_RATES = 1000
-"""Cells of f over which Poisson's probabilities are summed."""
+"""Cells of f over which counts' probabilities are summed."""
 
 EVEN = 201
 """Places of a density along y that do not depend on the model; the others are where it has mass."""
@@ -245,7 +246,7 @@ def latent(model: Evaluated, X: np.ndarray) -> Mixture:
 class _Law:
     """One model's q(f^L) at G rows, and all that is asked of the y that follows from it."""
 
-    likelihood: Gaussian | StudentT | Poisson | Bernoulli | RobustMax | Softmax
+    likelihood: Gaussian | StudentT | Counts | Bernoulli | RobustMax | Softmax
     latent: Mixture
     """(S, G, P), in standard units."""
     shift: float
@@ -254,10 +255,12 @@ class _Law:
 
     @classmethod
     def of(cls, model: Evaluated, X: np.ndarray, scaler: Scaler, output: int) -> "_Law":
-        likelihood: Gaussian | StudentT | Poisson | Bernoulli | RobustMax | Softmax
+        likelihood: Gaussian | StudentT | Counts | Bernoulli | RobustMax | Softmax
         likelihood = model.model.likelihood  # pyright: ignore[reportAssignmentType]
         measured = isinstance(likelihood, Gaussian | StudentT)
         shift, scale = (scaler.y_mean[output], scaler.y_scale[output]) if measured else (0.0, 1.0)
+        if isinstance(likelihood, Counts):  # f is then the logarithm of the rate
+            shift = _numbers(likelihood.offset)[output]
         return cls(likelihood, latent(model, X), float(shift), float(scale), output)
 
     @property
@@ -274,7 +277,13 @@ class _Law:
         return isinstance(self.likelihood, RobustMax | Softmax)
 
     def is_bars(self, noise: bool) -> bool:
-        return self.many_classes or (noise and isinstance(self.likelihood, Poisson | Bernoulli))
+        return self.many_classes or (noise and isinstance(self.likelihood, Counts | Bernoulli))
+
+    @property
+    def size(self) -> float:
+        """r of counts."""
+        assert isinstance(self.likelihood, Counts)
+        return float(self.likelihood.sizes[self.output])
 
     def scales(self, noise: bool) -> tuple[np.ndarray, np.ndarray]:
         """Variances of the noise (K,) and their weights: several only for Student's t."""
@@ -317,13 +326,13 @@ class _Law:
         """What a person reads for f, noise left out: y itself, a rate or a probability."""
         if isinstance(self.likelihood, Bernoulli):
             return special.ndtr(f)
-        return np.exp(np.minimum(f, 80.0)) if isinstance(self.likelihood, Poisson) else f
+        return np.exp(np.minimum(f, 80.0)) if isinstance(self.likelihood, Counts) else f
 
     def slope(self, f: np.ndarray) -> np.ndarray:
         """dy/df of that."""
         if isinstance(self.likelihood, Bernoulli):
             return np.exp(-0.5 * f * f) / _SQRT_2PI
-        return self.to_y(f) if isinstance(self.likelihood, Poisson) else np.ones_like(f)
+        return self.to_y(f) if isinstance(self.likelihood, Counts) else np.ones_like(f)
 
     def path_bars(self, values: np.ndarray) -> np.ndarray:
         """p(y = value) on each path: (S, G, H)."""
@@ -331,8 +340,8 @@ class _Law:
         if isinstance(self.likelihood, Bernoulli):
             p = special.ndtr(m / np.sqrt(1.0 + v))
             return np.stack([1.0 - p, p], 2)
-        if isinstance(self.likelihood, Poisson):
-            return _count_probabilities(m, v, values)
+        if isinstance(self.likelihood, Counts):
+            return _count_probabilities(m, v, values, self.size)
         S, G, C = self.latent.means.shape
         rows = (a.reshape(S * G, C) for a in (self.latent.means, self.latent.variances))
         return np.asarray(_class_probabilities(self.likelihood, *rows)).reshape(S, G, C)
@@ -344,16 +353,17 @@ class _Law:
             return np.full(self.latent.means.shape[:2], np.nan)
         if isinstance(self.likelihood, Bernoulli):
             return special.ndtr(m / np.sqrt(1.0 + v))
-        return np.exp(np.minimum(m + 0.5 * v, 80.0)) if isinstance(self.likelihood, Poisson) else m
+        return np.exp(np.minimum(m + 0.5 * v, 80.0)) if isinstance(self.likelihood, Counts) else m
 
     def split(self) -> VarianceSplit:
         """Var y by the law of total variance, at every row (G,)."""
         m, v = self.mean, self.variance
-        if isinstance(self.likelihood, Poisson):
-            # Given f both moments of y are e^f, whose own are those of a log-normal.
+        if isinstance(self.likelihood, Counts):
+            # Given f the moments of y are μ = e^f, log-normal itself, and μ + μ²/r.
             rate = np.exp(np.minimum(m + 0.5 * v, 80.0))
             within = rate**2 * np.expm1(np.minimum(v, 80.0))
-            return VarianceSplit(rate.var(0), within.mean(0), rate.mean(0))
+            noise = rate + (within + rate**2) / self.size
+            return VarianceSplit(rate.var(0), within.mean(0), noise.mean(0))
         if isinstance(self.likelihood, Bernoulli):
             # E Φ(f)² = Φ(a) − 2 T(a, 1/√(1+2v)), T Owen's function and a = m/√(1+v).
             a = m / np.sqrt(1.0 + v)
@@ -426,8 +436,10 @@ def _class_probabilities(likelihood, mean, variance):
     return likelihood.class_probabilities(mean, variance)
 
 
-def _count_probabilities(m: np.ndarray, v: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """∫ Poisson(y; e^f) N(f; m, v) df for every m, v (S, G) and count: (S, G, H).
+def _count_probabilities(
+    m: np.ndarray, v: np.ndarray, counts: np.ndarray, size: float
+) -> np.ndarray:
+    """∫ p(y|f) N(f; m, v) df for every m, v (S, G) of a log-rate f and count: (S, G, H).
 
     Summed over narrow cells of f, which all of them share: their masses times one table.
     """
@@ -437,7 +449,7 @@ def _count_probabilities(m: np.ndarray, v: np.ndarray, counts: np.ndarray) -> np
     below = special.ndtr((edges - m[:, :, None]) / s[:, :, None])
     below[:, :, 0], below[:, :, -1] = 0.0, 1.0
     f = 0.5 * (edges[:-1] + edges[1:])[:, None]
-    table = np.exp(counts * f - np.exp(f) - special.gammaln(counts + 1.0))
+    table = np.exp(count_log_probability(counts, f, size))
     return np.diff(below) @ table
 
 
@@ -477,7 +489,7 @@ def _frame(run: "Run", law: _Law, output: int) -> tuple[float, float]:
     if isinstance(law.likelihood, Bernoulli):
         return 0.0, 1.0
     room = 0.5 * (y.max() - y.min()) or 1.0
-    low = 0.0 if isinstance(law.likelihood, Poisson) else float(y.min() - room)
+    low = 0.0 if isinstance(law.likelihood, Counts) else float(y.min() - room)
     return low, float(y.max() + room)
 
 
@@ -522,7 +534,7 @@ def _even_places(law: _Law, frame: tuple[float, float]) -> np.ndarray:
     y = np.linspace(*frame, EVEN)
     if isinstance(law.likelihood, Bernoulli):
         return special.ndtri(y[1:-1])
-    return np.log(y[1:]) if isinstance(law.likelihood, Poisson) else y
+    return np.log(y[1:]) if isinstance(law.likelihood, Counts) else y
 
 
 def _density(law: _Law, f: np.ndarray, noise: bool) -> Side:
@@ -643,8 +655,8 @@ def _calibration(run: "Run", snapshot: "Snapshot", heldout: Dataset, output: int
 
 
 def _pit(law: _Law, y: np.ndarray) -> Honesty:
-    if isinstance(law.likelihood, Poisson):
-        pit = count_pit(law.mean, law.variance, y, np.random.default_rng(0))
+    if isinstance(law.likelihood, Counts):
+        pit = count_pit(law.mean, law.variance, y, np.random.default_rng(0), law.size)
     else:
         pit = np.array([law.path_cdf(g, y[g : g + 1], True).mean() for g in range(len(y))])
     observed = inside(pit, LEVELS).mean(1)

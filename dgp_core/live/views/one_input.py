@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from dgp_core.gp.data import Dataset, Scaler
-from dgp_core.gp.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
+from dgp_core.gp.likelihoods import Bernoulli, Counts, Gaussian, RobustMax, Softmax, StudentT
 from dgp_core.gp.model import Bound, DeepGP
 from dgp_core.live.views.evaluate import Evaluated, evaluated
 from dgp_core.live.views.paths import (
@@ -181,7 +181,7 @@ def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int, noise: bool) -> V
         rival=rival,
         layers=layers,
         noise_included=noise and isinstance(snapshot.deep.likelihood, Gaussian | StudentT),
-        counts=isinstance(snapshot.deep.likelihood, Poisson),
+        counts=isinstance(snapshot.deep.likelihood, Counts),
         classes=class_names(run),
     )
 
@@ -201,9 +201,10 @@ class _Axis:
             return cls(edges, special.ndtri(edges))
         room = 0.5 * (y.max() - y.min()) or 1.0
         low, high = y.min() - room, y.max() + room
-        if isinstance(likelihood, Poisson):
+        if isinstance(likelihood, Counts):
             edges = np.linspace(0.0, high, CELLS + 1)
-            return cls(edges, np.concatenate([[-np.inf], np.log(edges[1:])]))
+            factor = np.log(edges[1:]) - np.asarray(likelihood.offset)[0]
+            return cls(edges, np.concatenate([[-np.inf], factor]))
         edges = np.linspace(low, high, CELLS + 1)
         return cls(edges, (edges - scaler.y_mean[0]) / scaler.y_scale[0])
 

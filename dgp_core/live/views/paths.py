@@ -16,7 +16,7 @@ from scipy import special
 
 from dgp_core.gp.data import Scaler
 from dgp_core.gp.layers import Normal
-from dgp_core.gp.likelihoods import Bernoulli, Gaussian, Poisson, RobustMax, Softmax, StudentT
+from dgp_core.gp.likelihoods import Bernoulli, Counts, Gaussian, RobustMax, Softmax, StudentT
 from dgp_core.gp.model import JITTER, MOST_JITTER, Bound, DeepGP
 from dgp_core.training.train import padded_size
 
@@ -160,8 +160,8 @@ def readable(model: DeepGP, scaler: Scaler, f: np.ndarray) -> np.ndarray:
     """What a person reads for a value of f: y, a rate or a probability; increasing in f."""
     if isinstance(model.likelihood, Bernoulli):
         return special.ndtr(f)
-    if isinstance(model.likelihood, Poisson):
-        return np.exp(np.minimum(f, 80.0))
+    if isinstance(model.likelihood, Counts):
+        return np.exp(np.minimum(f + np.asarray(model.likelihood.offset)[0], 80.0))
     return f * scaler.y_scale[0] + scaler.y_mean[0]
 
 
@@ -169,8 +169,9 @@ def readable_mean(model: DeepGP, scaler: Scaler, m: np.ndarray, v: np.ndarray) -
     """The mean of that over components N(m, v) (S, ...)."""
     if isinstance(model.likelihood, Bernoulli):
         return special.ndtr(m / np.sqrt(1.0 + v)).mean(0)
-    if isinstance(model.likelihood, Poisson):
-        return np.exp(np.minimum(m + 0.5 * v, 80.0)).mean(0)
+    if isinstance(model.likelihood, Counts):
+        log_rate = m + 0.5 * v + np.asarray(model.likelihood.offset)[0]
+        return np.exp(np.minimum(log_rate, 80.0)).mean(0)
     return m.mean(0) * scaler.y_scale[0] + scaler.y_mean[0]
 
 

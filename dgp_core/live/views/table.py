@@ -13,10 +13,11 @@ import numpy as np
 from scipy import special
 
 from dgp_core.evaluation.calibration import Reliability, count_pit, inside, reliability
+from dgp_core.gp.counts import draw_counts
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.kernels import Kernel, Linear, Product, Stationary, Sum
 from dgp_core.gp.layers import Normal
-from dgp_core.gp.likelihoods import Bernoulli, Poisson, RobustMax, Softmax
+from dgp_core.gp.likelihoods import Bernoulli, Counts, RobustMax, Softmax
 from dgp_core.gp.model import SKETCH, Bound, DeepGP
 from dgp_core.live.views.evaluate import Evaluated, departure, evaluated
 from dgp_core.live.views.paths import (
@@ -275,7 +276,7 @@ def _view_many(run: "Run", snapshot: "Snapshot") -> ViewMany:
 def _words(model: DeepGP, y_name: str, classes: tuple[str, ...], which: int) -> str:
     if classes:
         return f"probability of {classes[which]}"
-    return f"expected {y_name}" if isinstance(model.likelihood, Poisson) else y_name
+    return f"expected {y_name}" if isinstance(model.likelihood, Counts) else y_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,8 +362,8 @@ def _panel(
             **parts(bound),
         )
     m, v = (a[:, :R] for a in numbers.latent)
-    if isinstance(model.likelihood, Poisson):
-        band, pit = _counts(m, v, y)
+    if isinstance(model.likelihood, Counts):
+        band, pit = _counts(model.likelihood, m, v, y)
     else:
         band, pit = readable(model, scaler, numbers.levels[:, :R]), numbers.pit
     return TablePanel(
@@ -377,18 +378,21 @@ def _panel(
     )
 
 
-def _counts(m: np.ndarray, v: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _counts(
+    likelihood: Counts, m: np.ndarray, v: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The middle 95 % of new counts (2, R), and where y lies in its prediction (R,).
 
-    The interval is of rates e^f at even quantiles of f on each path.
+    The interval is of rates at even quantiles of f on each path.
     """
+    m, size = m + np.asarray(likelihood.offset)[0], float(likelihood.sizes[0])
     S, R = m.shape
     each = -(-160 // S)
     eps = even_normals(S * each, (1,))[0].reshape(each, S, 1)
-    rates = np.exp(np.minimum(m + np.sqrt(v) * eps, 40.0))
-    rates = rates.reshape(-1, R)
+    log_rates = (m + np.sqrt(v) * eps).reshape(-1, R)
     rng = np.random.default_rng(3)
-    return np.quantile(rng.poisson(rates), BAND, axis=0), count_pit(m, v, y, rng)
+    drawn = draw_counts(rng, log_rates, size)
+    return np.quantile(drawn, BAND, axis=0), count_pit(m, v, y, rng, size)
 
 
 def _curves(model: DeepGP, numbers: _Numbers, scaler: Scaler, which: int):
@@ -422,7 +426,7 @@ def _hidden(
     kl: np.ndarray,
 ) -> tuple[HiddenPanel, ...]:
     L, panels = len(model.layers), []
-    linked = isinstance(model.likelihood, Bernoulli | Poisson | RobustMax | Softmax)
+    linked = isinstance(model.likelihood, Bernoulli | Counts | RobustMax | Softmax)
     for l, F in enumerate(numbers.hidden):
         words = "what leaves"
         if l == L - 1:

@@ -13,7 +13,7 @@ from scipy import special
 
 from dgp_core.gp.data import Scaler
 from dgp_core.gp.layers import Normal
-from dgp_core.gp.likelihoods import Bernoulli, Poisson, RobustMax, Softmax
+from dgp_core.gp.likelihoods import Bernoulli, Counts, RobustMax, Softmax
 from dgp_core.gp.model import Bound, DeepGP
 from dgp_core.live.views.evaluate import Evaluated, departure, evaluated
 from dgp_core.live.views.paths import (
@@ -184,7 +184,7 @@ def _words(model: DeepGP, y_name: str, classes: tuple[str, ...]) -> tuple[str, s
         bernoulli = isinstance(model.likelihood, Bernoulli)
         doubt = "deviation of that probability" if bernoulli else "doubt: entropy (bits)"
         return f"probability of {classes[1]}", doubt
-    if isinstance(model.likelihood, Poisson):
+    if isinstance(model.likelihood, Counts):
         return f"expected {y_name}", f"deviation of a new {y_name}"
     return f"mean of {y_name}", f"deviation of a new {y_name}"
 
@@ -325,7 +325,7 @@ def _warps(
     X = _x_back(scaler, numbers.inputs)
     n_grid, L = SIDE * SIDE, len(model.layers)
     rows = slice(n_grid, n_grid + n_points)
-    measured = not isinstance(model.likelihood, Bernoulli | Poisson | RobustMax | Softmax)
+    measured = not isinstance(model.likelihood, Bernoulli | Counts | RobustMax | Softmax)
     entering, panels = numbers.inputs, []
     for l, layer in enumerate(numbers.layers):
         H, Z, leaving, u = entering, layer.inducing, layer.leaving, layer.u_mean

@@ -133,7 +133,7 @@ def refit(fitted: Fitted, likelihood: str, steps: int) -> None:
 def choose_plan(prepared: Prepared) -> tuple[Plan, int]:
     """The plan for these rows, as changed in the expander, and the number of folds."""
     data = prepared.dataset
-    plan = plan_for(data)
+    plan = cached("plan", prepared, lambda: plan_for(data))
     most = max(1, int((1 - HELD_OUT) * len(data)))
     offered = [0, *(k for k in (3, 5, 10, MOST_FOLDS) if k <= len(data))]
     offered = offered if can_fold(prepared) else [0]
@@ -249,8 +249,8 @@ def show_plan(prepared: Prepared) -> None:
         + (" and the exact GP come" if exact else " comes")
         + " on top."
     )
-    if plan.why:
-        words.caption(plan.why)
+    if why := f"{plan.why} {plan.why_likelihood}".strip():
+        words.caption(why)
     other_data = state.fitted is not None and state.fitted.prepared is not prepared
     with st.container(horizontal=True, key="fit_bar"):
         st.button(

@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from dgp_core.evaluation.calibration import inside
 from dgp_core.gp.data import Dataset
-from dgp_core.gp.likelihoods import Gaussian, Poisson, StudentT
+from dgp_core.gp.likelihoods import Gaussian, NegativeBinomial, Poisson, StudentT
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import Bound, DeepGP, ModelSpec
 from dgp_core.gp.predict import predict_latent
@@ -217,16 +217,25 @@ def brute(law: module._Law, g: int, n: int = 200_000) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("task", "likelihood", "readable"),
-    [("binary", "bernoulli", special.ndtr), ("counts", "poisson", np.exp)],
+    [
+        ("binary", "bernoulli", special.ndtr),
+        ("counts", "poisson", np.exp),
+        ("counts", "negative_binomial", np.exp),
+    ],
 )
 def test_behind_a_link(task, likelihood, readable):
     run, snapshot = moment(curve(task), ModelSpec(layers=2, inducing=8, likelihood=likelihood), 0.6)
     law = module._Law.of(
         Evaluated(snapshot.deep, run.size), run.scaler.inputs(X_STAR[None]), run.scaler, 0
     )
-    value = readable(brute(law, 0)[:, 0])
+    if task == "counts":
+        np.testing.assert_allclose(law.shift, snapshot.deep.likelihood.offset[0])
+    value = readable(brute(law, 0)[:, 0] + law.shift)
     rng = np.random.default_rng(2)
-    seen = rng.poisson(value) if task == "counts" else (rng.random(len(value)) < value)
+    if likelihood == "negative_binomial":
+        seen = rng.negative_binomial(law.size, law.size / (law.size + value))
+    else:
+        seen = rng.poisson(value) if task == "counts" else (rng.random(len(value)) < value)
     bars = mixture_at(run, snapshot, X_STAR)
     free = mixture_at(run, snapshot, X_STAR, noise=False)
     assert (bars.kind, free.kind) == ("bars", "density")
@@ -251,13 +260,16 @@ def test_behind_a_link(task, likelihood, readable):
     assert np.all((curves.total_variation >= 0) & (curves.total_variation <= 1 + 1e-9))
 
 
-def test_counts_are_those_of_the_likelihoods_own_integral():
+@pytest.mark.parametrize(
+    "likelihood", [Poisson.create(1), NegativeBinomial.create(1, size=2.0)], ids=["poisson", "nb"]
+)
+def test_counts_are_those_of_the_likelihoods_own_integral(likelihood):
     m, v = np.array([[-2.0, 0.3], [1.0, 3.0]]), np.array([[0.01, 1.0], [1e-8, 0.3]])
     counts = np.arange(40.0)
-    mine = module._count_probabilities(m, v, counts)
+    mine = module._count_probabilities(m, v, counts, likelihood.sizes[0])
     pairs = [np.broadcast_to(a[..., None], (2, 2, 40)).reshape(-1, 1) for a in (m, v)]
     y = np.broadcast_to(counts, (2, 2, 40)).reshape(-1, 1)
-    log = Poisson(1).log_predictive(*(jnp.asarray(a) for a in (*pairs, y)))
+    log = likelihood.log_predictive(*(jnp.asarray(a) for a in (*pairs, y)))
     np.testing.assert_allclose(mine, np.exp(log).reshape(2, 2, 40), atol=1e-3)
 
 

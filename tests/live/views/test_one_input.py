@@ -184,7 +184,11 @@ def test_layers_show_what_layer_views_shows(run, view):
 
 @pytest.mark.parametrize(
     ("task", "likelihood", "readable"),
-    [("binary", "bernoulli", special.ndtr), ("counts", "poisson", np.exp)],
+    [
+        ("binary", "bernoulli", special.ndtr),
+        ("counts", "poisson", np.exp),
+        ("counts", "negative_binomial", np.exp),
+    ],
 )
 def test_behind_a_link_a_view_shows_the_probability_or_the_rate(task, likelihood, readable):
     spec = ModelSpec(layers=1, inducing=12, likelihood=likelihood)
@@ -195,11 +199,11 @@ def test_behind_a_link_a_view_shows_the_probability_or_the_rate(task, likelihood
     X = run.scaler.inputs(np.stack([np.full(120, 7.0), view.x], 1))
     latent = predict_latent(run.latest.deep, X, jax.random.key(0), 1)
     f = np.random.default_rng(0).standard_normal((20_000, 120))
-    f = readable(latent.means[0, :, 0] + np.sqrt(latent.variances[0, :, 0]) * f)
+    shift = run.latest.deep.likelihood.offset[0] if task == "counts" else 0.0
+    f = readable(latent.means[0, :, 0] + shift + np.sqrt(latent.variances[0, :, 0]) * f)
     assert np.abs(panel.mean - f.mean(0)).max() < 0.03 * f.std(0).max()
-    np.testing.assert_allclose(
-        panel.quantiles, readable(latent.quantile(np.array(LEVELS))[:, :, 0]), rtol=1e-6
-    )
+    levels = latent.quantile(np.array(LEVELS))[:, :, 0] + shift
+    np.testing.assert_allclose(panel.quantiles, readable(levels), rtol=1e-6)
     step = np.diff(panel.density_y)[0]
     edges = np.append(panel.density_y - step / 2, panel.density_y[-1] + step / 2)
     for g in (5, 60, 110):

@@ -1,6 +1,7 @@
 """Tables of many inputs: relevance, agreement, calibration and responses by independent routes."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -8,6 +9,7 @@ from scipy import stats
 from dgp_core.evaluation.calibration import inside, reliability
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.kernels import RBF, Linear
+from dgp_core.gp.likelihoods import NegativeBinomial, Poisson
 from dgp_core.gp.model import ModelSpec
 from dgp_core.gp.predict import class_probabilities, predict_latent, predict_observed
 from dgp_core.live.run import Run
@@ -135,10 +137,16 @@ def test_wilsons_interval_is_scipys():
     assert (bins.low[0], bins.high[0]) == pytest.approx((expected.low, expected.high))
 
 
-def test_counts_from_the_model_itself_are_evenly_placed(rng):
+@pytest.mark.parametrize(
+    "likelihood",
+    [Poisson.create(1, offset=1.0), NegativeBinomial.create(1, offset=1.0, size=1.5)],
+    ids=["poisson", "nb"],
+)
+def test_counts_from_the_model_itself_are_evenly_placed(likelihood, rng):
     m, v = rng.normal(1, 0.5, (1, 4000)), rng.uniform(0.05, 0.3, (1, 4000))
-    y = rng.poisson(np.exp(m[0] + np.sqrt(v[0]) * rng.standard_normal(4000))).astype(float)
-    band, pit = views_many._counts(m, v, y)
+    f = m[0] + np.sqrt(v[0]) * rng.standard_normal(4000)
+    y = np.asarray(likelihood.sample(jax.random.key(0), jnp.asarray(f)[:, None]))[:, 0]
+    band, pit = views_many._counts(likelihood, m, v, y)
     assert stats.kstest(pit, "uniform").pvalue > 0.01
     assert 0.93 < np.mean((band[0] <= y) & (y <= band[1])) < 0.99
 
