@@ -91,6 +91,9 @@ class Source:
     """By chance, the latest rows, or whole groups …"""
     split_column: str = ""
     """… of this column of the file."""
+    shards: str = ""
+    """Where streamed rows are kept in random order, seen from the model's folder; empty where that
+    is beside the file."""
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -420,6 +423,7 @@ _SOURCE: dict[str, Callable[[Any], bool]] = {
     "streamed": lambda value: type(value) is bool,
     "split_way": _one_of(*get_args(SplitWay)),
     "split_column": _is_text,
+    "shards": _is_text,
 }
 _WIDENING: dict[str, Callable[[Any], bool]] = {
     "factor": _list_of(lambda value: _is_number(value) and value >= 1),
@@ -497,7 +501,7 @@ def described(about: Text) -> dict[str, Any]:
     # Files that were written before there were these entries lack them.
     source, widened = about.value.get("source"), about.value.get("widening")
     if isinstance(source, dict):
-        source = {"split_way": "chance", "split_column": "", **source}
+        source = {"split_way": "chance", "split_column": "", "shards": "", **source}
     if widened is not None:
         widened = _spec(Widening, _WIDENING, Text(widened, "the widening"))
         fits = task in ("regression", "counts") and len(widened.factor) == len(output_names)
