@@ -38,7 +38,7 @@ FORMAT = 1
 """The version of the file's layout; a reader refuses those above its own."""
 
 MOST_BYTES = 1 << 30
-"""A file's size, at the most."""
+"""The size of a file that is uploaded, at the most; one that is named by its path may be larger."""
 
 MOST_TEXT = 16 << 20
 """The size of the JSON inside it, at the most."""
@@ -195,11 +195,13 @@ def load(file: File) -> Archive:
 
 
 def read_bytes(file: File) -> bytes:
-    """The bytes of a file, some more than a model may have at the most."""
+    """The bytes of a file; of one that is no path, no more than an upload may have."""
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as opened:
-            return opened.read(MOST_BYTES + 1)
-    return file.read(MOST_BYTES + 1)
+            return opened.read()
+    content = file.read(MOST_BYTES + 1)
+    _demand(len(content) <= MOST_BYTES, f"A saved model has at most {MOST_BYTES:,} bytes.")
+    return content
 
 
 @contextmanager
@@ -305,7 +307,6 @@ def zipped(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 def unzipped(content: bytes) -> "tuple[Text, dict[str, bytes]]":
     """The description and the arrays that these bytes hold."""
-    _demand(len(content) <= MOST_BYTES, f"A saved model has at most {MOST_BYTES:,} bytes.")
     _demand(
         zipfile.is_zipfile(io.BytesIO(content)),
         "This is no saved model: choose a file that `save` wrote.",

@@ -76,7 +76,8 @@ def fit(args: argparse.Namespace) -> int:
     P = train.Y.shape[1]
     record = create_archive(args, inputs, P, len(train), scaler, recipe, source, domain)
     log(_are(len(held_out) if held_out else 0, "held out" + _in_words(source)))
-    return train_and_save(record, minibatches(record, train), held_out, Path(args.out))
+    supply = minibatches(record, train)
+    return train_and_save(record, supply, held_out, Path(args.out), args.log)
 
 
 def _fit_in_parts(args: argparse.Namespace) -> int:
@@ -128,7 +129,7 @@ def _fit_in_parts(args: argparse.Namespace) -> int:
     log(_are(result.rows - n, "held out"))
     with stream(record, parts, result) as supply:
         held_out = _sampled(shuffled.name, recipe, result.held_out)
-        return train_and_save(record, supply, held_out, Path(args.out))
+        return train_and_save(record, supply, held_out, Path(args.out), args.log)
 
 
 def _shuffled(
@@ -192,7 +193,7 @@ def resume(args: argparse.Namespace) -> int:
         parts, result = _measured(shuffled, recipe, source.held_out, source.split_seed)
         held_out = _sampled(path.name, recipe, result.held_out)
         with stream(record, parts, result) as supply:
-            return train_and_save(record, supply, held_out, out)
+            return train_and_save(record, supply, held_out, out, args.log)
     table = read_alike(path, recipe, limits=None, **_reading(args))
     whole, rows = _dataset(table, recipe)
     if source is not None:
@@ -204,7 +205,7 @@ def resume(args: argparse.Namespace) -> int:
         )
     train, held_out = _parts(whole, _places(table, rows, source))
     del whole, table
-    return train_and_save(record, minibatches(record, train), held_out, out)
+    return train_and_save(record, minibatches(record, train), held_out, out, args.log)
 
 
 def predict(args: argparse.Namespace) -> int:

@@ -109,7 +109,10 @@ def parser() -> argparse.ArgumentParser:
         )
         add("--sheet", help="of an Excel workbook")
 
-    def shards(sub: argparse.ArgumentParser) -> None:
+    def run_options(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--log", metavar="FILE", help="a JSON line for every checkpoint is added to it"
+        )
         sub.add_argument(
             "--shards",
             metavar="FOLDER",
@@ -144,7 +147,7 @@ def parser() -> argparse.ArgumentParser:
     add("--missing", choices=get_args(Missing), help="drop rows with holes, or fill the holes")
     add("--transform", choices=get_args(Transform), default="none", help="of the target")
     add("--stream", action="store_true", help="read the file in parts, however small")
-    shards(sub)
+    run_options(sub)
     add(
         "--column",
         type=_decision,
@@ -164,7 +167,7 @@ def parser() -> argparse.ArgumentParser:
     sub = command("resume", resume, model)
     read_options(sub)
     sub.add_argument("data", nargs="?", help="the model's table, where it is elsewhere now")
-    shards(sub)
+    run_options(sub)
     sub.add_argument("--steps", type=_number(0), help="steps in all, those taken included")
     sub.add_argument("--out", metavar="MODEL.npz", help="where the model goes; else where it was")
     return parser
