@@ -1,91 +1,299 @@
-"""How much memory and time a fit takes when its file is larger than what is held of it.
+"""From a hundred thousand rows to a billion: what a step costs, what memory, and how good it gets.
 
-    python -m benchmarks.scale [--rows 5000000] [--json FILE]
+    python -m benchmarks.scale --rows 1e5,1e6,1e7,1e8,1e9 --folder DIR [--json FILE]
 
-One epoch of `python -m dgp_core fit` over a Parquet file of eleven columns of float64, read in
-parts and, for comparison, as a whole; each in a process of its own. The peak is that of the
-resident set; the same fit to a small file shows what Python, JAX and its compiler take without any
-data.
+A set like the taxi rides, sorted by time, with categories, outliers and missing cells, and with a
+noise floor that is known. Each size is written to DIR as Parquet, shuffled there, and both are
+deleted once it is measured; sizes for which the disk has no room are left out, and said. SGP and
+DGP 2 (100 inducing points, minibatches of 10,000) train for the same time at every size, each in a
+process of its own. What FILE holds is not measured again.
 """
 
 import argparse
+import json
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
 from benchmarks.report import print_table, write_rows
+from datasets.printed import SECONDS_A_STEP
 
-INPUTS = 10
-GROUP = 100_000
-"""Rows of a row group."""
+BLOCK = 1_000_000
+"""Rows that are made and written together."""
 MINIBATCH = 10_000
-SMALL = 20_000
-"""Rows of the file that hardly takes any memory."""
-MEGABYTE = 1 << 20
+HELD_OUT_ROWS = 100_000
+"""Rows held out, about, of any size."""
+MOST_BOOSTED = 10_000_000
+"""Rows that gradient boosting is given, at the most."""
+SLACK_BYTES = 5e9
+"""Room that is left on the disk."""
+ROW_BYTES = 70
+"""On disk, as Parquet and shuffled: measured at 1e6 rows, and rounded up."""
+PAPER_STEPS = 500_000
+
+NOISE = 60.0
+"""The standard deviation of the noise, in seconds …"""
+WILD_SHARE, WILD = 0.001, 10.0
+"""… and the share of rides that have so many times more of it."""
+FLOOR = NOISE * np.sqrt(1 - WILD_SHARE + WILD_SHARE * WILD**2)
+"""The RMSE of who knows the function."""
+
+WEEKDAYS = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+PAYMENTS = np.array(["card", "cash", "no charge", "dispute"])
 
 
-def write(path: Path, rows: int) -> None:
-    """Ten normal inputs, and a step in the first that the others bend."""
-    rng = np.random.default_rng(0)
-    names = [f"x{i}" for i in range(INPUTS)] + ["y"]
-    schema = pa.schema([(name, pa.float64()) for name in names])
-    with parquet.ParquetWriter(path, schema) as file:
-        for start in range(0, rows, GROUP):
-            X = rng.standard_normal((min(GROUP, rows - start), INPUTS))
-            y = np.tanh(4 * X[:, 0] + X[:, 1]) + 0.1 * rng.standard_normal(len(X))
-            file.write_table(pa.table(dict(zip(names, [*X.T, y], strict=True)), schema))
+def duration(day, hour, weekday, east, north, to_east, to_north, payment) -> np.ndarray:
+    """Seconds that a ride takes without noise: slower in rush hours, downtown and late in the
+    year."""
+    km = np.abs(to_east - east) + np.abs(to_north - north)
+    rush = np.exp(-((hour - 8.5) ** 2) / 3) + np.exp(-((hour - 17.5) ** 2) / 5)
+    downtown = np.exp(-(east**2 + north**2) / 18)
+    pace = 110 + 90 * rush * (weekday < 5) + 70 * downtown + 0.1 * day
+    return 120 + km * pace + 45 * (payment == 1) + 200 * (np.hypot(to_east - 9, to_north + 6) < 2)
 
 
-def measure(path: Path, rows: int, streamed: bool) -> dict:
-    """Peak memory and seconds of one epoch of a fit, from the start of its process to its end."""
-    words = [f"--minibatch={MINIBATCH}", f"--steps={max(1, rows // MINIBATCH)}", "--inducing=50"]
-    words += ["--target=y", f"--out={path.with_suffix('.npz')}"] + ["--stream"] * streamed
-    command = [sys.executable, "-m", "dgp_core", "fit", str(path), *words]
-    began = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as told:
-        process = subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        seconds = time.perf_counter() - began
-        told.seek(0)
-        text = told.read()
-    if process.returncode:
-        raise SystemExit(f"The fit failed:\n{text}")
-    scores = dict(line.split() for line in text.splitlines() if line.startswith("rmse"))
+def rides(first: int, last: int, n: int) -> dict[str, Any]:
+    """The rides from one to another of n in the order of time: nine inputs, and seconds."""
+    rng = np.random.default_rng([n, first])
+    k = last - first
+    when = (first + np.sort(rng.uniform(0, k, k))) * (365 / n)
+    day = np.floor(when).clip(0, 364)
+    hour, weekday = 24 * (when - day), day.astype(int) % 7
+    east, north, to_east, to_north = rng.normal(scale=4, size=(4, k)).astype(np.float32)
+    payment = rng.choice(4, k, p=[0.55, 0.41, 0.03, 0.01])
+    wild = np.where(rng.random(k) < WILD_SHARE, WILD, 1.0)
+    seconds = duration(day, hour, weekday, east, north, to_east, to_north, payment)
+    seconds = seconds + NOISE * wild * rng.normal(size=k)
+    # The meter's distance says nothing that the places do not: it is wrong for some, and missing.
+    km = np.abs(to_east - east) + np.abs(to_north - north)
+    km = np.where(rng.random(k) < 1e-4, 1000.0, km).round(1).astype(np.float32)
     return {
-        "rows": rows,
-        "read": "in parts" if streamed else "whole",
-        "data MB": 8 * rows * (INPUTS + 1) / MEGABYTE,
-        "peak MB": usage.ru_maxrss / (MEGABYTE if sys.platform == "darwin" else 1024),
-        "seconds": seconds,
-        "rmse": float(scores["rmse"]),
+        "day": day.astype(np.int16),
+        "weekday": pa.DictionaryArray.from_arrays(weekday.astype(np.int8), WEEKDAYS),
+        "hour": hour.astype(np.float32),
+        "pickup_east": east,
+        "pickup_north": north,
+        "dropoff_east": to_east,
+        "dropoff_north": to_north,
+        "km": pa.array(km, mask=rng.random(k) < 0.005),
+        "payment": pa.DictionaryArray.from_arrays(payment.astype(np.int8), PAYMENTS),
+        "seconds": seconds.astype(np.float32),
+    }
+
+
+def write(path: Path, n: int) -> None:
+    """A file of n rides; one that was begun and not finished is begun again."""
+    if path.exists():
+        return
+    part = path.with_suffix(".part")
+    writer = None
+    for first in range(0, n, BLOCK):
+        table = pa.table(rides(first, min(n, first + BLOCK), n))
+        writer = writer or parquet.ParquetWriter(part, table.schema, compression="zstd")
+        writer.write_table(table, row_group_size=100_000)
+    assert writer is not None
+    writer.close()
+    part.rename(path)
+
+
+@dataclass
+class Timed:
+    """A supply of rows that notes how long training waits for it."""
+
+    supply: Any
+    waited: float = 0.0
+
+    @property
+    def n(self):
+        return self.supply.n
+
+    def ahead(self, step: int, n_steps: int):
+        began = time.perf_counter()
+        found = self.supply.ahead(step, n_steps)
+        self.waited += time.perf_counter() - began
+        return found
+
+
+def measure(path: Path, n: int, model: str, seconds: float) -> dict[str, Any]:
+    """One model on one size, in this process."""
+    import jax
+
+    from benchmarks.paper import model_spec
+    from dgp_core.evaluation.scores import log_likelihood, rmse
+    from dgp_core.gp.model import create_model
+    from dgp_core.gp.predict import predict_latent, predict_observed
+    from dgp_core.tables.large_file import TableParts, open_large, recipe_for, shuffled_beside
+    from dgp_core.tables.shuffled import open_shuffled
+    from dgp_core.training.memory import peak_memory
+    from dgp_core.training.optimise import create_state
+    from dgp_core.training.rows import Stream, survey
+    from dgp_core.training.train import TrainSpec
+
+    imported = peak_memory()
+    began = time.perf_counter()
+    shuffled = open_shuffled(open_large(path), shuffled_beside(path))
+    read = time.perf_counter() - began
+    head = shuffled.head()
+    recipe, _ = recipe_for(head, ["seconds"], "regression", "none", "fill", shuffled.facts)
+    parts, share = TableParts(shuffled, recipe), min(0.1, HELD_OUT_ROWS / n)
+    began = time.perf_counter()
+    found = survey(parts, "regression", share, 0)
+    measured = time.perf_counter() - began
+    scaler, batch = found.scaler, min(MINIBATCH, sum(found.sizes))
+    if model == "boosting":
+        return {"rows": n} | _boosted(parts, found, share)
+    spec = TrainSpec(minibatch=batch)
+    start = create_model(model_spec(model), scaler.inputs(found.start.X))
+    state = create_state(start, jax.random.key(0))
+    with Stream(parts, found, batch, 0, share, 0) as stream:
+        # Its pace, compiled, tells how many steps the time holds; the rates fall over these.
+        _, _, paces = trained(state, stream, replace(spec, steps=30))
+        steps = max(50, int(seconds / min(paces)))
+        supply, began = Timed(stream), time.perf_counter()
+        state, progress, paces = trained(state, supply, replace(spec, steps=steps))
+        taken = time.perf_counter() - began
+    X, Y = found.held_out.X, found.held_out.Y
+    latent = predict_latent(state.model, scaler.inputs(X), jax.random.key(1))
+    mixture = predict_observed(state.model, latent).affine(scaler.y_scale, scaler.y_mean)
+    step = taken / progress.steps
+    ratio = SECONDS_A_STEP["gpu"][model] / SECONDS_A_STEP["cpu"][model]
+    row = {
+        "rows": n,
+        "model": model,
+        "ms a step": 1000 * step,
+        "median ms": 1000 * float(np.median(paces)),
+        "waits %": 100 * supply.waited / taken,
+        "rows/s read": n / read if read > 1 else None,
+        "rows/s measured": n / measured,
+        "rows/s trained": batch / step,
+        "peak MB": (peak_memory() - imported) / 2**20,
+        "steps": progress.steps,
+        "rmse": rmse(mixture, Y),
+        "noise floor": float(FLOOR),
+        "loglik": log_likelihood(mixture, Y),
+        "hours for 500,000 steps (projected)": PAPER_STEPS * step / 3600,
+        "hours on a GPU by the paper's ratio (projected)": PAPER_STEPS * step * ratio / 3600,
+        "load": round(os.getloadavg()[0], 1),
+    }
+    if n <= 1_000_000:
+        pace = _in_memory(parts, found, start, spec)
+        row["pace of in-memory %"] = 100 * pace / float(np.median(paces))
+    return row
+
+
+def trained(state, supply, spec):
+    """The state and progress after a run, and the seconds a step of each chunk but the first."""
+    from dgp_core.training.train import Progress, resume
+
+    paces: list[float] = []
+    last = [time.perf_counter(), 0]
+
+    def on_chunk(_, progress: Progress) -> None:
+        now = time.perf_counter()
+        paces.append((now - last[0]) / (progress.steps - last[1]))
+        last[:] = now, progress.steps
+
+    state, progress = resume(state, supply, spec, Progress(), on_chunk)
+    return state, progress, paces[1:] or paces
+
+
+def _in_memory(parts, found, start, spec) -> float:
+    """Seconds a step of the same model with all rows in memory."""
+    import jax
+
+    from dgp_core.training.optimise import create_state
+    from dgp_core.training.train import Rows
+
+    rows = [parts.read(part) for part in range(len(parts))]
+    X = found.scaler.inputs(np.concatenate([x for x, _ in rows]))
+    Y = found.scaler.outputs(np.concatenate([y for _, y in rows]))
+    supply = Rows.create(X, Y, spec.minibatch, np.float64, 0)
+    state = create_state(start, jax.random.key(0))
+    return float(np.median(trained(state, supply, replace(spec, steps=100))[2]))
+
+
+def _boosted(parts, found, share: float) -> dict[str, Any]:
+    """Gradient boosting on as many rows as it can hold."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    from dgp_core.training.memory import peak_memory
+    from dgp_core.training.rows import in_training
+
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    most = min(MOST_BOOSTED, int(free / 4 / (8 * len(found.scaler.kept))))
+    X, Y, held = [], [], 0
+    for part in range(len(parts)):
+        x, y = parts.read(part)
+        train = in_training(part, len(x), share, 0)
+        X.append(x[train])
+        Y.append(y[train, 0])
+        held += len(X[-1])
+        if held >= most:
+            break
+    began = time.perf_counter()
+    x, y = np.concatenate(X)[:most], np.concatenate(Y)[:most]
+    del X, Y
+    trees = HistGradientBoostingRegressor(max_iter=300).fit(x, y)
+    error = trees.predict(found.held_out.X) - found.held_out.Y[:, 0]
+    return {
+        "model": "boosting",
+        "boosted rows": len(x),
+        "seconds": time.perf_counter() - began,
+        "peak MB": peak_memory() / 2**20,
+        "rmse": float(np.sqrt(np.mean(error**2))),
+        "noise floor": float(FLOOR),
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--json", type=Path)
-    wishes = parser.parse_args()
-    found = []
-    with tempfile.TemporaryDirectory() as folder:
-        for rows in (SMALL, wishes.rows):
-            path = Path(folder) / f"{rows}.parquet"
-            write(path, rows)
-            found += [measure(path, rows, streamed) for streamed in (True, False)]
-    bare = {row["read"]: row["peak MB"] for row in found[:2]}
-    for row in found:
-        row["above the small file's"] = row["peak MB"] - bare[row["read"]]
-    print_table(found)
-    if wishes.json:
-        write_rows(wishes.json, found)
+    parser = argparse.ArgumentParser(prog="benchmarks.scale")
+    parser.add_argument("--rows", default="1e5,1e6,1e7", help="such as 1e5,1e9")
+    parser.add_argument("--folder", type=Path, required=True, help="where the sets are written")
+    parser.add_argument("--models", default="sgp,dgp2,boosting")
+    parser.add_argument(
+        "--seconds", type=float, default=300.0, help="of training, a model and size"
+    )
+    parser.add_argument("--json", type=Path, help="a row a size and model")
+    parser.add_argument("--one", nargs=2, metavar=("ROWS", "MODEL"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        n, model = int(options.one[0]), options.one[1]
+        row = measure(options.folder / f"rides-{n}.parquet", n, model, options.seconds)
+        print(json.dumps(row), flush=True)
+        return
+    rows = json.loads(options.json.read_text()) if options.json and options.json.is_file() else []
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for n in [int(float(word)) for word in options.rows.split(",")]:
+        path = options.folder / f"rides-{n}.parquet"
+        for model in options.models.split(","):
+            if any((row["rows"], row["model"]) == (n, model) for row in rows):
+                continue
+            free = shutil.disk_usage(options.folder).free
+            if not path.exists() and ROW_BYTES * n + SLACK_BYTES > free:
+                need = ROW_BYTES * n / 1e9
+                print(f"{n:,} rows take {need:,.0f} GB, and {free / 1e9:,.0f} GB are free.")
+                break
+            write(path, n)
+            command = [sys.executable, "-m", "benchmarks.scale", "--folder", str(options.folder)]
+            command += ["--seconds", str(options.seconds), "--one", str(n), model]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            rows.append(json.loads(done.stdout.splitlines()[-1]))
+            print(rows[-1], flush=True)
+            if options.json:
+                write_rows(options.json, rows)
+        path.unlink(missing_ok=True)
+        shutil.rmtree(f"{path}.shuffled", ignore_errors=True)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    print_table([{name: row.get(name) for name in names} for row in rows])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ FORMAT = 1
 """The version of the file's layout; a reader refuses those above its own."""
 
 MOST_BYTES = 1 << 30
-"""A file's size, at the most."""
+"""The size of a file that is uploaded, at the most; one that is named by its path may be larger."""
 
 MOST_TEXT = 16 << 20
 """The size of the JSON inside it, at the most."""
@@ -93,6 +93,9 @@ class Source:
     """By chance, the latest rows, or whole groups …"""
     split_column: str = ""
     """… of this column of the file."""
+    shards: str = ""
+    """Where streamed rows are kept in random order, seen from the model's folder; empty where that
+    is beside the file."""
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -194,11 +197,13 @@ def load(file: File) -> Archive:
 
 
 def read_bytes(file: File) -> bytes:
-    """The bytes of a file, some more than a model may have at the most."""
+    """The bytes of a file; of one that is no path, no more than an upload may have."""
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as opened:
-            return opened.read(MOST_BYTES + 1)
-    return file.read(MOST_BYTES + 1)
+            return opened.read()
+    content = file.read(MOST_BYTES + 1)
+    _demand(len(content) <= MOST_BYTES, f"A saved model has at most {MOST_BYTES:,} bytes.")
+    return content
 
 
 @contextmanager
@@ -304,7 +309,6 @@ def zipped(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 def unzipped(content: bytes) -> "tuple[Text, dict[str, bytes]]":
     """The description and the arrays that these bytes hold."""
-    _demand(len(content) <= MOST_BYTES, f"A saved model has at most {MOST_BYTES:,} bytes.")
     _demand(
         zipfile.is_zipfile(io.BytesIO(content)),
         "This is no saved model: choose a file that `save` wrote.",
@@ -423,6 +427,7 @@ _SOURCE: dict[str, Callable[[Any], bool]] = {
     "streamed": lambda value: type(value) is bool,
     "split_way": _one_of(*get_args(SplitWay)),
     "split_column": _is_text,
+    "shards": _is_text,
 }
 _WIDENING: dict[str, Callable[[Any], bool]] = {
     "factor": _list_of(lambda value: _is_number(value) and value >= 1),
@@ -502,7 +507,7 @@ def described(about: Text) -> dict[str, Any]:
     # Files that were written before there were these entries lack them.
     source, widened = about.value.get("source"), about.value.get("widening")
     if isinstance(source, dict):
-        source = {"split_way": "chance", "split_column": "", **source}
+        source = {"split_way": "chance", "split_column": "", "shards": "", **source}
     if widened is not None:
         widened = _spec(Widening, _WIDENING, Text(widened, "the widening"))
         fits = task in ("regression", "counts") and len(widened.factor) == len(output_names)

@@ -12,7 +12,7 @@ from dgp_core.gp.data import Dataset, Task
 from dgp_core.gp.model import ModelSpec
 from dgp_core.gp.splits import SplitWay
 from dgp_core.tables.recipe import Missing, Transform
-from dgp_core.tables.table import Table
+from dgp_core.tables.table import Decision, Table
 from dgp_core.training.train import TrainSpec
 
 MOST_NUMBERS = 200_000
@@ -20,9 +20,6 @@ MOST_NUMBERS = 200_000
 
 JudgeBy = tuple[SplitWay, str]
 """How rows are held out, and the column of times or groups."""
-
-Decision = tuple[str, str, bool | None]
-"""A column, its kind, and for dates whether the day comes first."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """The four commands: fit, predict, score and resume."""
 
 import argparse
+import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,17 +30,28 @@ from dgp_core.line_file import LineArchive
 from dgp_core.outcome import Outcome, Tally, line_record
 from dgp_core.tables.large_file import (
     STREAM_BYTES,
-    LargeFile,
     TableParts,
+    complete_rows,
+    open_large,
     opens_in_parts,
     recipe_for,
+    shuffled_beside,
 )
 from dgp_core.tables.plain import counted, visible
 from dgp_core.tables.recipe import READING, Recipe
+from dgp_core.tables.shuffled import Shuffled, content_digest, find_shuffled, open_shuffled
 from dgp_core.tables.splitting import propose_split, split_by
-from dgp_core.tables.table import Table, propose_missing, propose_task, read_alike, read_table
+from dgp_core.tables.table import (
+    Decision,
+    Table,
+    propose_missing,
+    propose_task,
+    read_alike,
+    read_table,
+)
 from dgp_core.training.plan import FULL_BATCH
-from dgp_core.training.rows import Sample, survey
+from dgp_core.training.progress import PassBar
+from dgp_core.training.rows import HELD_OUT_ROWS, Sample, Survey, survey
 
 
 def fit(args: argparse.Namespace) -> int:
@@ -66,7 +79,8 @@ def fit(args: argparse.Namespace) -> int:
     domain = Domain.fit(train.X, scaler)
     record = create_archive(args, inputs, train.Y, len(train), scaler, recipe, source, domain)
     log(_are(len(held_out) if held_out else 0, "held out" + _in_words(source)))
-    ended = train_and_save(record, minibatches(record, train), held_out, Path(args.out))
+    supply = minibatches(record, train)
+    ended = train_and_save(record, supply, held_out, Path(args.out), args.log)
     if ended == 0 and held_out is not None:
         _against_the_line(Path(args.out), train, held_out)
     return ended
@@ -97,42 +111,79 @@ def _against_the_line(out: Path, train: Dataset, held_out: Dataset) -> None:
 
 def _fit_in_parts(args: argparse.Namespace) -> int:
     """The same for a file that is larger than the memory."""
-    if args.missing == "fill" or args.minibatch is None:
+    if args.minibatch is None:
         raise Refused(
-            "A file that is read in parts drops rows with missing cells, and trains on minibatches:"
-            " leave out --missing fill and --minibatch all."
+            "A file that is read in parts trains on minibatches: leave out --minibatch all."
         )
     if args.judge_by is not None and args.judge_by[0] != "chance":
         raise Refused(
             "A file that is read in parts is judged by rows held out by chance: leave out "
             "--judge-by, or score the model on a file of later rows."
         )
-    file = LargeFile(args.data)
-    head = file.head()
-    for name, kind, day_first in args.column:
-        head = head.decide(name, kind, day_first)
-    task = _task(args, head)
-    recipe, messages = recipe_for(file, head, args.target, task, args.transform)
+    goals = [(name, "target", None) for name in args.target]
+    shuffled = _shuffled(args.data, args.shards, [*goals, *args.column], **_reading(args))
     log(
-        f"{file.name} is read in {counted(len(file), 'part')}, {counted(file.rows, 'row')} in all.",
-        *messages,
+        f"{shuffled.name} is read in {counted(len(shuffled), 'part')}, "
+        f"{counted(shuffled.rows, 'row')} in all.",
+        *shuffled.notes,
     )
-    parts = TableParts(file, recipe)
-    result = survey(parts, task, args.holdout, args.seed)
-    if result.rows < file.rows:
-        log(_are(file.rows - result.rows, "left out: a cell is missing"))
-    file_name = relative_path(args.out, args.data)
-    source = Source(file_name, result.rows, result.digest, args.holdout, args.seed, streamed=True)
+    head = shuffled.head()
+    for name, kind, day_first in args.column:
+        if kind != "dropped" or name in shuffled.columns:
+            head = head.decide(name, kind, day_first)
+    task = _task(args, head)
+    missing = args.missing or propose_missing(head).value
+    recipe, messages = recipe_for(
+        head, args.target, task, args.transform, missing, shuffled.facts, _reading(args)
+    )
+    log(*messages)
+    parts, result = _measured(shuffled, recipe, args.holdout, args.seed)
+    if result.rows < shuffled.rows:
+        log(_are(shuffled.rows - result.rows, "left out: a cell is missing"))
+    source = Source(
+        relative_path(args.out, args.data),
+        result.rows,
+        shuffled.digest,
+        args.holdout,
+        args.seed,
+        streamed=True,
+        shards=relative_path(args.out, args.shards) if args.shards else "",
+    )
     inputs, Y = result.scaler.inputs(result.start.X), result.start.Y
     n = sum(result.sizes)
     record = create_archive(args, inputs, Y, n, result.scaler, recipe, source, result.domain)
-    if record.training.minibatch is None or record.training.minibatch > sum(result.sizes):
-        batch = min(FULL_BATCH, sum(result.sizes))
+    if record.training.minibatch is None or record.training.minibatch > n:
+        batch = min(FULL_BATCH, n)
         record = replace(record, training=replace(record.training, minibatch=batch))
     log(_are(result.rows - n, "held out"))
     with stream(record, parts, result) as supply:
-        held_out = _sampled(file.name, recipe, result.held_out)
-        return train_and_save(record, supply, held_out, Path(args.out))
+        held_out = _sampled(shuffled.name, recipe, result.held_out)
+        return train_and_save(record, supply, held_out, Path(args.out), args.log)
+
+
+def _shuffled(
+    path: str | Path, shards: str | Path | None, decisions: Sequence[Decision] = (), **given: Any
+) -> Shuffled:
+    """A large file's rows in random order, beside the file or in the folder that is named."""
+    where = Path(shards) if shards else shuffled_beside(path)
+    with PassBar() as bar:
+        return open_shuffled(open_large(path, **given), where, decisions, bar.begin)
+
+
+def _measured(
+    shuffled: Shuffled, recipe: Recipe, held_out: float, seed: int
+) -> tuple[TableParts, Survey]:
+    """A large file's rows as numbers, and what one pass over them tells; the pass is kept."""
+    parts = TableParts(shuffled, recipe)
+    asked = json.dumps([recipe.to_json(), held_out, seed])
+    kept = shuffled.folder / f"survey-{digest(np.frombuffer(asked.encode(), np.uint8))}.npz"
+    result = Survey.load(kept)
+    if result is None or len(result.sizes) != len(parts):
+        with PassBar() as bar:
+            on_part = bar.begin("measuring", len(parts), "part")
+            result = survey(parts, recipe.task, held_out, seed, on_part)
+        result.save(kept)
+    return parts, result
 
 
 def resume(args: argparse.Namespace) -> int:
@@ -163,12 +214,15 @@ def resume(args: argparse.Namespace) -> int:
     )
     log(f"It goes on from step {record.progress.steps:,}.")
     if source is not None and source.streamed:
-        parts = TableParts(LargeFile(path), recipe)
-        result = survey(parts, record.task, source.held_out, source.split_seed)
-        _check_rows(source, path, result.rows, result.digest)
+        shards = args.shards or (source.shards and Path(args.model).parent / source.shards) or None
+        shuffled = _shuffled(
+            path, shards, _as_stored(recipe), **{**recipe.reading, **_reading(args)}
+        )
+        _check_rows(source, path, shuffled.rows, shuffled.digest)
+        parts, result = _measured(shuffled, recipe, source.held_out, source.split_seed)
         held_out = _sampled(path.name, recipe, result.held_out)
         with stream(record, parts, result) as supply:
-            return train_and_save(record, supply, held_out, out)
+            return train_and_save(record, supply, held_out, out, args.log)
     table = read_alike(path, recipe, limits=None, **_reading(args))
     whole, rows = _dataset(table, recipe)
     if source is not None:
@@ -180,15 +234,16 @@ def resume(args: argparse.Namespace) -> int:
         )
     train, held_out = _parts(whole, _places(table, rows, source))
     del whole, table
-    return train_and_save(record, minibatches(record, train), held_out, out)
+    return train_and_save(record, minibatches(record, train), held_out, out, args.log)
 
 
 def predict(args: argparse.Namespace) -> int:
     """Writes a model's predictions for the rows of a file beside all of its columns."""
     outcome = Outcome(load_any(args.model))
     if opens_in_parts(args.data):
-        file = LargeFile(args.data)
-        tables = (file.read(part) for part in range(len(file)))
+        words = frozenset(c.column for c in outcome.recipe.inputs_from if c.kind == "category")
+        given = {**outcome.recipe.reading, **_reading(args)}
+        tables = open_large(args.data, **given).tables(words)
     else:
         tables = [read_alike(args.data, outcome.recipe, limits=None, **_reading(args))]
     tally = Tally()
@@ -205,7 +260,7 @@ def score(args: argparse.Namespace) -> int:
     outcome = Outcome(record)
     streamed = record.source is not None and record.source.streamed
     if opens_in_parts(args.data, 0 if streamed else STREAM_BYTES):
-        rows, known = _sampled_to_score(args.data, record, outcome.recipe)
+        rows, known = _sampled_to_score(args, record, outcome.recipe)
     else:
         table = read_alike(args.data, outcome.recipe, limits=None, **_reading(args))
         rows, known = _rows_to_score(table, record, outcome.recipe)
@@ -235,18 +290,42 @@ def _rows_to_score(
 
 
 def _sampled_to_score(
-    path: str, record: Archive | LineArchive, recipe: Recipe
+    args: argparse.Namespace, record: Archive | LineArchive, recipe: Recipe
 ) -> tuple[Dataset, bool]:
     """The same from a large file, of which some rows are scored, chosen by chance."""
-    file, source = LargeFile(path), record.source
-    parts, known = TableParts(file, recipe), False
-    if source is not None and source.streamed:
-        result = survey(parts, record.task, source.held_out, source.split_seed)
-        known = result.digest == source.digest
-        if known and len(result.held_out.X):
-            log("The model learnt from this file: only rows that it has not seen count.")
-            return _sampled(file.name, recipe, result.held_out), False
-    return _sampled(file.name, recipe, survey(parts, record.task).start), known
+    source, given = record.source, {**recipe.reading, **_reading(args)}
+    file = open_large(args.data, **given)
+    shards = _shards_of(source, args.model)
+    kept = find_shuffled(file, shards or shuffled_beside(args.data))
+    known = source is not None and (kept.digest if kept else content_digest(file)) == source.digest
+    if known and source is not None and source.held_out:
+        shuffled = kept or _shuffled(args.data, shards, _as_stored(recipe), **given)
+        _, result = _measured(shuffled, recipe, source.held_out, source.split_seed)
+        log("The model learnt from this file: only rows that it has not seen count.")
+        return _sampled(file.name, recipe, result.held_out), False
+    words = frozenset(c.column for c in recipe.inputs_from if c.kind == "category")
+    sample, rng = None, np.random.default_rng(0)
+    for table in file.tables(words):
+        X, Y = complete_rows(recipe, table)
+        if sample is None:
+            sample = Sample(HELD_OUT_ROWS, X[:0], Y[:0], np.zeros(0))
+        sample = sample.add(X, Y, rng)
+    if sample is None or not len(sample.X):
+        raise Refused(f"No row of {visible(file.name)} has all inputs and its target.")
+    return _sampled(file.name, recipe, sample), known
+
+
+def _shards_of(source: Source | None, model: str) -> Path | None:
+    """Where a model's rows in random order are, if not beside their file."""
+    return Path(model).parent / source.shards if source is not None and source.shards else None
+
+
+def _as_stored(recipe: Recipe) -> list[Decision]:
+    """What columns must be kept as to be made into numbers by a recipe."""
+    return [
+        (c.column, c.kind if c.kind in ("number", "date") else "target", c.day_first)
+        for c in (*recipe.inputs_from, *recipe.targets)
+    ]
 
 
 def _reading(args: argparse.Namespace) -> dict[str, Any]:

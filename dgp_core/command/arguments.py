@@ -11,10 +11,9 @@ from dgp_core.command.training import PROGRAM
 from dgp_core.gp.data import Task
 from dgp_core.gp.model import Posterior
 from dgp_core.gp.splits import SplitWay
-from dgp_core.script import Decision
 from dgp_core.tables.encodings import ENCODINGS
 from dgp_core.tables.recipe import Missing, Transform
-from dgp_core.tables.table import Kind
+from dgp_core.tables.table import Decision, Kind
 
 
 def _number(least: int, most: int = 1 << 53) -> Callable[[str], int]:
@@ -91,7 +90,10 @@ def parser() -> argparse.ArgumentParser:
             sub.add_argument(operand, help=meaning)
         return sub
 
-    table = ("data", "CSV or TSV (may be gzipped), Parquet or a folder of it, or .npy")
+    table = (
+        "data",
+        "CSV or TSV (may be gzipped), Parquet, Arrow, Excel or .npy; a folder or a 'glob' of them",
+    )
     model = ("model", "a model's file, from here or from the app")
 
     def read_options(sub: argparse.ArgumentParser) -> None:
@@ -107,6 +109,17 @@ def parser() -> argparse.ArgumentParser:
             help="whether the first row names the columns",
         )
         add("--sheet", help="of an Excel workbook")
+
+    def run_options(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--log", metavar="FILE", help="a JSON line for every checkpoint is added to it"
+        )
+        sub.add_argument(
+            "--shards",
+            metavar="FOLDER",
+            help="where the rows of a file larger than memory are kept in random order; else in "
+            "DATA.shuffled beside it",
+        )
 
     sub = command("fit", fit, table)
     read_options(sub)
@@ -144,7 +157,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--missing", choices=get_args(Missing), help="drop rows with holes, or fill the holes")
     add("--transform", choices=get_args(Transform), default="none", help="of the target")
-    add("--stream", action="store_true", help="read a Parquet file in parts, however small")
+    add("--stream", action="store_true", help="read the file in parts, however small")
+    run_options(sub)
     add(
         "--column",
         type=_decision,
@@ -164,6 +178,7 @@ def parser() -> argparse.ArgumentParser:
     sub = command("resume", resume, model)
     read_options(sub)
     sub.add_argument("data", nargs="?", help="the model's table, where it is elsewhere now")
+    run_options(sub)
     sub.add_argument("--steps", type=_number(0), help="steps in all, those taken included")
     sub.add_argument("--out", metavar="MODEL.npz", help="where the model goes; else where it was")
     return parser

@@ -7,6 +7,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,6 +23,7 @@ from dgp_core.outcome import Outcome
 from dgp_core.tables.large_file import TableParts
 from dgp_core.tables.plain import counted, visible
 from dgp_core.tables.recipe import Recipe
+from dgp_core.training.memory import peak_memory
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.plan import propose
 from dgp_core.training.progress import ProgressBar
@@ -32,6 +34,12 @@ PROGRAM = "python -m dgp_core"
 
 CHECKPOINT_SECONDS = 60.0
 """How often a checkpoint is written."""
+
+LOGGED_STEPS = 100
+"""Steps that a line of the log takes the mean of."""
+
+LOGGED_ROWS = 1000
+"""Held-out rows that a line of the log scores, at the most."""
 
 MOST_COPIED_CELLS = 4_000_000
 """Rows times columns up to which rows in standard units are held beside those of the file."""
@@ -142,6 +150,55 @@ def stream(record: Archive, parts: TableParts, found: Survey) -> Stream:
     )
 
 
+class RunLog:
+    """A file of JSON lines, one for every checkpoint: how far the run is, and how good."""
+
+    def __init__(self, path: str | None, record: Archive, held_out: Dataset | None):
+        self.path, self.held_out = Path(path) if path else None, held_out
+        self.before, self.since = record.progress.steps, time.monotonic()
+        if self.path:
+            try:
+                self.path.touch()
+            except OSError as error:
+                raise Refused(
+                    f"{visible(self.path, 200)} cannot be written: {error.strerror}. Choose "
+                    "another --log."
+                ) from None
+
+    def write(self, record: Archive) -> None:
+        """Adds a line: the mean of the last steps' bound and its parts, pace, memory, scores."""
+        progress, now = record.progress, time.monotonic()
+        if not self.path or not progress.fit:
+            return
+        fit, kl = (np.concatenate(part)[-LOGGED_STEPS:] for part in (progress.fit, progress.kl))
+        batch = record.training.minibatch or (record.source.rows if record.source else 0)
+        line: dict[str, Any] = {
+            "step": progress.steps,
+            "steps": record.training.steps,
+            "bound": float(np.mean(fit - kl.sum(1))),
+            "fit": float(np.mean(fit)),
+            "kl": kl.mean(0).tolist(),
+            "seconds": round(progress.seconds, 3),
+            "rows_per_second": round(
+                batch * (progress.steps - self.before) / max(now - self.since, 1e-9)
+            ),
+            "peak_memory_mb": round(peak_memory() / 2**20),
+            "held_out": self._scores(record),
+        }
+        self.before, self.since = progress.steps, time.monotonic()
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            log(f"The log cannot be written: {error.strerror}.")
+
+    def _scores(self, record: Archive) -> dict[str, float]:
+        if self.held_out is None or not len(self.held_out):
+            return {}
+        X, Y = self.held_out.X[:LOGGED_ROWS], self.held_out.Y[:LOGGED_ROWS]
+        return {name: float(value) for name, value in Outcome(record).scores(X, Y).items()}
+
+
 class _Signals:
     """Notes Ctrl-C and SIGTERM instead of dying of them; a second one is deadly again."""
 
@@ -159,10 +216,16 @@ class _Signals:
             signal.signal(number, handler)
 
 
-def train_and_save(record: Archive, supply: Supply, held_out: Dataset | None, out: Path) -> int:
+def train_and_save(
+    record: Archive,
+    supply: Supply,
+    held_out: Dataset | None,
+    out: Path,
+    log_file: str | None = None,
+) -> int:
     """Trains to the end or to a signal, with checkpoints; saves; scores on rows held out."""
     spec, saved = record.training, time.monotonic()
-    newest = record
+    newest, run_log = record, RunLog(log_file, record, held_out)
 
     def on_chunk(state: TrainState, progress: Progress) -> bool:
         nonlocal saved, newest
@@ -175,6 +238,7 @@ def train_and_save(record: Archive, supply: Supply, held_out: Dataset | None, ou
                 save(out, newest)
             except Refused as error:
                 log(f"No checkpoint: {error}")
+            run_log.write(newest)
             saved = time.monotonic()
         return signals.caught is not None
 
@@ -197,6 +261,7 @@ def train_and_save(record: Archive, supply: Supply, held_out: Dataset | None, ou
         log(f"{progress.stopped}, in {progress.seconds:,.1f} s")
         record = replace(record, state=state, progress=progress)
         where = save_somewhere(out, record)
+        run_log.write(record)
     name = shlex.quote(str(where))
     if signals.caught is not None and progress.steps < spec.steps:
         log(

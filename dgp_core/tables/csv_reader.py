@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,23 +93,32 @@ def read_text(
     return cells, rows + len(dropped), notes
 
 
+def arrow_options(
+    dialect: Dialect, columns: list[int], uneven: Callable[[Any], str] | None = None
+) -> dict[str, Any]:
+    """How Arrow reads these columns of a text, all as words; `uneven` is asked about rows of
+    another width, and without it text is known to be UTF-8 and its rows to be even."""
+    names = [str(i) for i in range(len(dialect.names))]
+    return {
+        "read_options": arrow_csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
+        "parse_options": arrow_csv.ParseOptions(
+            delimiter=dialect.separator, newlines_in_values=True, invalid_row_handler=uneven
+        ),
+        "convert_options": arrow_csv.ConvertOptions(
+            column_types={name: pa.string() for name in names},
+            include_columns=[str(i) for i in columns],
+            strings_can_be_null=True,
+            null_values=MISSING_SPELLINGS,
+            check_utf8=uneven is not None,
+        ),
+    }
+
+
 def _by_arrow(body: memoryview, dialect: Dialect, columns: list[int]) -> Blocks:
     """Blocks of text columns by Arrow; stops at the first row of another width."""
-    names = [str(i) for i in range(len(dialect.names))]
     try:
         reader = arrow_csv.open_csv(
-            pa.BufferReader(pa.py_buffer(body)),
-            read_options=arrow_csv.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=dialect.separator, newlines_in_values=True
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types={name: pa.string() for name in names},
-                include_columns=[str(i) for i in columns],
-                strings_can_be_null=True,
-                null_values=MISSING_SPELLINGS,
-                check_utf8=False,
-            ),
+            pa.BufferReader(pa.py_buffer(body)), **arrow_options(dialect, columns)
         )
         for batch in reader:
             yield batch.columns

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -419,7 +420,12 @@ def known_words(cells: Cells) -> dict[str, int]:
     for word, count in zip(column.dictionary.to_pylist(), counts.tolist(), strict=True):
         if count:
             held[word] = held.get(word, 0) + count
-    return dict(sorted(held.items(), key=lambda item: _order(item[0])))
+    return {word: held[word] for word in in_order(held)}
+
+
+def in_order(words: Iterable[str]) -> list[str]:
+    """Numbers by their size, and then words by the alphabet."""
+    return sorted(words, key=_order)
 
 
 def _order(word: str) -> tuple[bool, float, str]:

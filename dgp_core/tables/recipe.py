@@ -37,6 +37,15 @@ UNITS = {"days": 86_400e6, "hours": 3_600e6, "seconds": 1e6}
 """Microseconds in each unit that a date may be counted in."""
 
 
+def date_recipe(low: float, high: float) -> tuple[str, str]:
+    """The date that counts as zero, and the unit that dates are counted in, for dates between two
+    numbers of microseconds since 1970."""
+    first = np.datetime64(int(low), "us")
+    hours = (high - low) / UNITS["hours"]
+    unit = "days" if hours > 72 else "hours" if hours > 3 else "seconds"
+    return str(first.astype("M8[D]" if unit != "seconds" else "M8[s]")), unit
+
+
 def some(words, limit: int = 5) -> str:
     """The first few of many words, as a reader would list them."""
     words = list(words)
@@ -79,10 +88,9 @@ class ColumnRecipe:
             known = moments[~np.isnat(moments)]
             if not known.size:
                 raise TableError(f"Column “{visible(name)}” holds no date: choose another kind.")
-            span = (known.max() - known.min()) / np.timedelta64(1, "h")
-            unit = "days" if span > 72 else "hours" if span > 3 else "seconds"
-            start = known.min().astype("M8[D]" if unit != "seconds" else "M8[s]")
-            origin = str(start)
+            origin, unit = date_recipe(
+                *(int(t.astype(np.int64)) for t in (known.min(), known.max()))
+            )
         bare = cls(name, kind, origin=origin, unit=unit, day_first=day_first)  # type: ignore[arg-type]
         x = bare.codes(cells, comma)[0] if moments is None else bare.since_origin(moments)
         known = x[~np.isnan(x)]

@@ -54,6 +54,8 @@ __all__ = [
 ]  # fmt: skip
 
 Kind = Literal["number", "date", "category", "boolean", "dropped"]
+Decision = tuple[str, str, bool | None]
+"""A column, its kind, and for dates whether the day comes first."""
 MOST_LEVELS = 1_000
 """A column with more different words than this is no category."""
 MOSTLY = 0.9

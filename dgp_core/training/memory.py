@@ -20,6 +20,16 @@ def give_back() -> None:
     _call("malloc_trim", 0)
 
 
+def peak_memory() -> int:
+    """The most bytes that this process has held so far; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
 def _call(name: str, *arguments: int) -> None:
     if sys.platform.startswith("linux"):
         with suppress(OSError, AttributeError):  # not every libc has it

@@ -1,6 +1,7 @@
 """How far training has come, on stderr."""
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 from tqdm import tqdm
@@ -35,3 +36,32 @@ class ProgressBar:
 
     def __exit__(self, *_) -> None:
         self.tqdm.close()
+
+
+class PassBar:
+    """A pass over a large file, with the time left."""
+
+    def __init__(self):
+        self.tqdm: tqdm | None = None
+
+    def __enter__(self) -> "PassBar":
+        return self
+
+    def begin(self, what: str, total: int, unit: str = "row") -> Callable[[int], None]:
+        """A new bar; what it returns is called with how much is done."""
+        self.__exit__()
+        bar = self.tqdm = tqdm(
+            desc=what, total=total, unit=unit, unit_scale=True, file=sys.stderr,
+            mininterval=0.1 if sys.stderr.isatty() else LOG_SECONDS,
+        )  # fmt: skip
+
+        def done(n: int) -> None:
+            if bar.total is not None and n > bar.total:
+                bar.total = n  # it was an estimate
+            bar.update(n - bar.n)
+
+        return done
+
+    def __exit__(self, *_) -> None:
+        if self.tqdm is not None:
+            self.tqdm.close()

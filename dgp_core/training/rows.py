@@ -1,15 +1,20 @@
 """Where minibatches come from when the rows are more than the memory holds.
 
-A set in parts (arrays, memory-mapped ones, the row groups of Parquet files) is read once to measure
-it, and then again in every epoch: parts in a random order, a few of them at a time shuffled row by
-row. Every row comes once an epoch, memory holds a few parts, and which rows a step gets depends on
-nothing but the seed and the step, so that a run can go on from anywhere.
+A set in parts is read once to measure it, and then again in every epoch: parts in a random order, a
+few of them at a time shuffled row by row. Every row comes once an epoch, memory holds a few parts,
+and which rows a step gets depends on nothing but the seed and the step, so that a run can go on
+from anywhere. Where each part is a fair sample of the set (`tables.shuffled` makes them so), a
+minibatch is as good as one that is drawn uniformly from all rows.
 """
 
-import hashlib
+import os
+import secrets
+import zipfile
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
 import jax.numpy as jnp
@@ -78,20 +83,60 @@ class Survey:
     start: Sample
     """Training rows to place the inducing points by, in the user's units."""
     held_out: Sample
-    digest: str
-    """Of all complete rows."""
     domain: Domain
     """Where the training rows lie."""
 
+    def save(self, path: Path) -> None:
+        """Keeps what the pass has told; a copy that cannot be written is done without."""
+        arrays = {"sizes": np.array(self.sizes), "rows": np.array(self.rows)}
+        for name in ("scaler", "start", "held_out", "domain"):
+            part = getattr(self, name)
+            arrays |= {f"{name}.{f.name}": getattr(part, f.name) for f in fields(part)}
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+        try:
+            with beside.open("xb") as file:
+                np.savez(file, allow_pickle=False, **arrays)
+            os.replace(beside, path)
+        except OSError:
+            beside.unlink(missing_ok=True)
 
-def survey(parts: Parts, task: Task, held_out: float = 0.0, seed: int = 0) -> Survey:
-    """Counts, measures and samples a set, part by part, in one pass."""
-    sizes, rows, hashed = [], 0, hashlib.blake2b(digest_size=16)
+    @classmethod
+    def load(cls, path: Path) -> "Survey | None":
+        """What `save` kept; None where there is nothing, or it is damaged."""
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+
+                def part(kind, name: str):
+                    return kind(**{f.name: kept[f"{name}.{f.name}"] for f in fields(kind)})
+
+                start, held_out = part(Sample, "start"), part(Sample, "held_out")
+                return cls(
+                    tuple(kept["sizes"].tolist()),
+                    int(kept["rows"]),
+                    part(Scaler, "scaler"),
+                    replace(start, size=int(start.size)),
+                    replace(held_out, size=int(held_out.size)),
+                    part(Domain, "domain"),
+                )
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return None
+
+
+def survey(
+    parts: Parts,
+    task: Task,
+    held_out: float = 0.0,
+    seed: int = 0,
+    on_part: Callable[[int], None] | None = None,
+) -> Survey:
+    """Counts, measures and samples a set, part by part, in one pass.
+
+    `on_part` is called with the number of parts that are done.
+    """
+    sizes, rows = [], 0
     x = y = start = rest = None
     for part in range(len(parts)):
         X, Y = parts.read(part)
-        hashed.update(np.ascontiguousarray(X).view(np.uint8).data)
-        hashed.update(np.ascontiguousarray(Y).view(np.uint8).data)
         train = in_training(part, len(X), held_out, seed)
         rng = np.random.default_rng([seed, part, 1])
         if x is None or y is None or start is None or rest is None:
@@ -103,11 +148,13 @@ def survey(parts: Parts, task: Task, held_out: float = 0.0, seed: int = 0) -> Su
         rest = rest.add(X[~train], Y[~train], rng)
         sizes.append(int(train.sum()))
         rows += len(X)
+        if on_part:
+            on_part(part + 1)
     if x is None or y is None or start is None or rest is None or x.n < 2:
         raise RowsError("Too few complete rows are left to learn from: bring at least 2.")
     scaler = Scaler.from_moments(x.mean, x.deviation, y.mean, y.deviation, task)
     domain = Domain.fit(start.X, scaler, x.low, x.high)
-    return Survey(tuple(sizes), rows, scaler, start, rest, hashed.hexdigest(), domain)
+    return Survey(tuple(sizes), rows, scaler, start, rest, domain)
 
 
 @dataclass(eq=False)

@@ -27,6 +27,9 @@ LARGEST_PADDED = 4096
 QUEUED_CELLS = 1 << 20
 """Numbers that `Windows` makes ready at a time: 8 MiB."""
 
+MOST_PIECES = 256
+"""Pieces of a run's history, at the most."""
+
 HOPELESS = 50
 """Failures in a row after which a run gives up."""
 
@@ -320,6 +323,13 @@ class Progress:
     stopped: str = ""
     """Why the run ended, in words; empty while it goes on."""
 
+    def add(self, record: Bound) -> None:
+        """Adds a chunk; many pieces become one, so that the whole stays quick to put together."""
+        for pieces, new in ((self.fit, record.fit), (self.kl, record.kl)):
+            pieces.append(np.asarray(new))
+            if len(pieces) > MOST_PIECES:
+                pieces[:] = [np.concatenate(pieces)]
+
     @property
     def bound(self) -> np.ndarray:
         """The bound at every step."""
@@ -366,8 +376,7 @@ def resume(
         now = time.perf_counter()
         progress.steps += n_steps
         progress.seconds = before + now - start
-        progress.fit.append(np.asarray(record.fit))
-        progress.kl.append(np.asarray(record.kl))
+        progress.add(record)
         progress.failures = int(state.failures)
         if n_steps == chunk:  # not cut short
             longer = round(n_steps * min(2.0, 0.5 / (now - began)))

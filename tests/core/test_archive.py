@@ -330,6 +330,12 @@ def test_large_files_are_refused(content, monkeypatch):
         load(io.BytesIO(content))
 
 
+def test_a_model_on_disk_may_be_of_any_size(half, tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "MOST_BYTES", 100)
+    archive.save(tmp_path / "large.npz", half)
+    assert load(tmp_path / "large.npz").progress.steps == half.progress.steps
+
+
 @settings(max_examples=60)
 @given(st.data())
 def test_damage_gives_a_model_or_the_error(content, data):

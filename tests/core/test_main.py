@@ -26,8 +26,9 @@ from dgp_core.gp.model import create_model
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.live.run import Run
 from dgp_core.outcome import Outcome
-from dgp_core.tables import large_file
+from dgp_core.tables import shuffled
 from dgp_core.tables.table import TableError, read_table
+from dgp_core.training import rows
 from dgp_core.training.optimise import create_state
 from dgp_core.training.progress import ProgressBar
 from dgp_core.training.train import Progress, Rows, Windows, train_chunk
@@ -421,13 +422,13 @@ def test_a_full_disk_at_the_last_save_does_not_lose_the_model(
 def test_a_part_damaged_under_way_does_not_lose_what_was_learnt(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, 400)
-    rows = pa.table({"x": x, "y": np.sin(x)})
-    parquet.write_table(rows, tmp_path / "rows.parquet", row_group_size=100)
-    taken, read = [], large_file.LargeFile.read
+    table = pa.table({"x": x, "y": np.sin(x)})
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=100)
+    taken, read = [], shuffled.Shuffled.read
 
     def damaged(self, part, columns=None):
         taken.append(part)
-        if len(taken) > 8 and len(trained) > 2:  # after the survey
+        if len(taken) > 2 and len(trained) > 2:  # after the survey
             raise TableError("rows.parquet is damaged: write it again.")
         return read(self, part, columns)
 
@@ -437,7 +438,9 @@ def test_a_part_damaged_under_way_does_not_lose_what_was_learnt(tmp_path, monkey
         trained.append(progress.steps)
         on_chunk(self, state, progress)
 
-    monkeypatch.setattr(large_file.LargeFile, "read", damaged)
+    monkeypatch.setattr(shuffled.Shuffled, "read", damaged)
+    monkeypatch.setattr(shuffled, "PART_ROWS", 100)
+    monkeypatch.setattr(rows, "BUFFER_CELLS", 200)
     monkeypatch.setattr(ProgressBar, "on_chunk", chunk)
     out = tmp_path / "model.npz"
     words = ["fit", str(tmp_path / "rows.parquet"), "--stream", "--target", "y", "--layers", "1"]

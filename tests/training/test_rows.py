@@ -14,8 +14,16 @@ from dgp_core import archive
 from dgp_core.__main__ import main
 from dgp_core.gp.data import Dataset, Moments, Scaler
 from dgp_core.gp.model import ModelSpec, bound, create_model
-from dgp_core.tables.large_file import LargeFile, TableParts, opens_in_parts, recipe_for
-from dgp_core.tables.reading import TableError
+from dgp_core.outcome import Outcome
+from dgp_core.tables.large_file import (
+    LargeFile,
+    TableParts,
+    opens_in_parts,
+    recipe_for,
+    shuffled_beside,
+)
+from dgp_core.tables.shuffled import open_shuffled
+from dgp_core.tables.table import TableError, read_table
 from dgp_core.training import rows
 from dgp_core.training.optimise import create_state, train_step
 from dgp_core.training.rows import RowsError, Sample, Stream, survey
@@ -58,7 +66,7 @@ class ArrayParts:
 
 def in_parts(folder) -> TableParts:
     file = LargeFile(folder)
-    recipe, _ = recipe_for(file, file.head(), ["y"], "regression")
+    recipe, _ = recipe_for(file.head(), ["y"], "regression")
     return TableParts(file, recipe)
 
 
@@ -231,7 +239,7 @@ def test_the_command_line_streams_stops_and_goes_on(folder, tmp_path, capsys):
     whole, halves = tmp_path / "whole.npz", tmp_path / "halves.npz"
     assert main(["fit", str(folder), "--target=y", *small, "--steps=30", f"--out={whole}"]) == 0
     told = capsys.readouterr()
-    assert "is read in 6 parts, 240 rows in all" in told.err and "rmse" in told.out
+    assert "is read in 1 part, 240 rows in all" in told.err and "rmse" in told.out
     record = archive.load(whole)
     assert record.source is not None and record.source.streamed
     archive.save(halves, begun(record, folder))
@@ -254,7 +262,8 @@ def test_the_command_line_streams_stops_and_goes_on(folder, tmp_path, capsys):
 
 def begun(record, folder):
     """The same run after its first steps, which were taken without the command line."""
-    parts, source = in_parts(folder), record.source
+    shuffled, source = open_shuffled(LargeFile(folder), shuffled_beside(folder)), record.source
+    parts = TableParts(shuffled, Outcome(record).recipe)
     found = survey(parts, "regression", source.held_out, source.split_seed)
     model = create_model(record.model, found.scaler.inputs(found.start.X))
     state = create_state(model, jax.random.key(0))
@@ -265,7 +274,7 @@ def begun(record, folder):
     return replace(record, state=state, progress=progress, source=source)
 
 
-def test_columns_of_a_large_file_are_decided_by_its_head(tmp_path):
+def test_columns_of_a_large_file_keep_what_those_of_a_small_one_keep(tmp_path):
     n = 50
     frame = pd.DataFrame(
         {
@@ -280,26 +289,39 @@ def test_columns_of_a_large_file_are_decided_by_its_head(tmp_path):
         }
     )
     frame.loc[4, "whole"] = None
-    frame.to_parquet(tmp_path / "f.parquet", row_group_size=20)
-    file = LargeFile(tmp_path / "f.parquet")
+    path = tmp_path / "f.parquet"
+    frame.to_parquet(path, row_group_size=20)
+    file = open_shuffled(LargeFile(path), tmp_path / "f")
     head = file.head()
-    recipe, said = recipe_for(file, head.decide("label", "dropped"), ["y"])
-    assert recipe.input_names == ("late", "whole", "yes") and recipe.task == "regression"
-    text = " ".join(said)
+    small = read_table(path).decide("label", "dropped").to_dataset("y", "regression", "drop")
+    recipe, said = recipe_for(head.decide("label", "dropped"), ["y"], facts=file.facts)
+    assert recipe.input_names == small.recipe.input_names and recipe.task == "regression"
+    assert (
+        recipe.input_names[-1] == "day (days since 2024-01-01)"
+        and "word = b" in small.recipe.input_names
+    )
+    text = " ".join([*said, *file.notes])
     assert "“id” is dropped: It looks like an identifier" in text
-    assert "“word” is dropped: a category is learnt from only where the whole file fits" in text
-    assert "“day” is dropped: a date" in text and "“label” is dropped: You chose it." in text
+    assert "“label” is dropped: You chose it." in text
     parts = TableParts(file, recipe)
     found = survey(parts, "regression")
     # A hole and an infinity: their rows are left out.
-    assert found.rows == n - 2 and found.sizes == (18, 20, 10)
-    np.testing.assert_array_equal(parts.read(0)[0][:, 2], [1, 0, 1, *([0, 1] * 7), 0])
-    recipe, _ = recipe_for(file, head, ["label"], "multiclass")
+    assert found.rows == n - 2 == len(small.dataset) and found.sizes == (n - 2,)
+    X, Y = parts.read(0)
+    order = np.argsort(X[:, -1])
+    np.testing.assert_array_equal(X[order], small.dataset.X)
+    np.testing.assert_array_equal(Y[order], small.dataset.Y)
+    filled, _ = recipe_for(head, ["y"], "regression", missing="fill", facts=file.facts)
+    small = read_table(path).to_dataset("y", "regression", "fill")
+    assert filled == small.recipe and "whole is missing" in filled.input_names
+    X = TableParts(file, filled).read(0)[0]
+    np.testing.assert_array_equal(np.sort(X, 0), np.sort(small.dataset.X, 0))
+    recipe, _ = recipe_for(head, ["label"], "multiclass", facts=file.facts)
     assert recipe.classes == ("u", "v", "w")
     with pytest.raises(TableError, match="takes two"):
-        recipe_for(file, head, ["label"], "binary")
+        recipe_for(head, ["label"], "binary", facts=file.facts)
     with pytest.raises(TableError, match="holds no numbers"):
-        recipe_for(file, head, ["label"], "regression")
+        recipe_for(head, ["label"], "regression", facts=file.facts)
 
 
 def test_files_that_cannot_be_read_in_parts_get_a_sentence(tmp_path, folder):
@@ -331,7 +353,7 @@ def test_files_that_cannot_be_read_in_parts_get_a_sentence(tmp_path, folder):
 
     file = LargeFile(tmp_path / "rows.npy")
     assert file.columns == ("column 1", "column 2", "column 3") and len(file) == 1
-    recipe, _ = recipe_for(file, file.head(), ["column 3"], "regression")
+    recipe, _ = recipe_for(file.head(), ["column 3"], "regression")
     np.testing.assert_array_equal(TableParts(file, recipe).read(0)[0], X)
     assert opens_in_parts(folder) and opens_in_parts(tmp_path / "rows.npy")
     small = folder / "1.parquet"

@@ -24,6 +24,7 @@ from pages.ui.your_data.progress import PATIENCE, progress_bar, stop_button
 from pages.ui.your_data.upload_state import (
     HELD_OUT,
     Fitted,
+    cached,
     persistent_key,
     reset_controls,
     set_control,

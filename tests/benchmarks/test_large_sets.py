@@ -1,0 +1,75 @@
+"""The benchmarks of scale: a known noise floor, and small files with the columns of the paper's."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from benchmarks import large, scale
+from datasets.catalogue import entry
+from datasets.printed import printed
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+
+def test_rides_are_sorted_and_their_noise_floor_is_what_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(scale, "BLOCK", 15_000)
+    path = tmp_path / "rides.parquet"
+    scale.write(path, 40_000)
+    table = parquet.read_table(path)
+    assert table.num_rows == 40_000 and len(table.column_names) == 10
+    column = {name: table[name].to_numpy() for name in table.column_names}
+    when = column["day"] + column["hour"].astype(float) / 24
+    assert (np.diff(when) > -1e-5).all() and column["day"][-1] == 364
+    weekday = np.array([list(scale.WEEKDAYS).index(w) for w in column["weekday"]])
+    payment = np.array([list(scale.PAYMENTS).index(w) for w in column["payment"]])
+    places = [f"{a}_{b}" for a in ("pickup", "dropoff") for b in ("east", "north")]
+    truth = scale.duration(
+        column["day"], column["hour"], weekday, *(column[n].astype(float) for n in places), payment
+    )
+    noise = column["seconds"] - truth
+    # Heavy tails: the standard error of the mean square is about 8 %.
+    assert np.sqrt(np.mean(noise**2)) == pytest.approx(scale.FLOOR, rel=0.1)
+    assert 100 < table["km"].null_count < 300 and np.nanmax(column["km"]) == 1000
+    before = path.stat().st_mtime_ns
+    scale.write(path, 40_000)
+    assert path.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("name", ["year", "higgs"])
+def test_small_files_with_the_papers_columns_are_fitted_and_resumed(
+    name, tmp_path, monkeypatch, capsys
+):
+    rng, D = np.random.default_rng(0), entry(name).D
+    X = rng.normal(size=(120, D))
+    y = (X[:, 0] > 0).astype(float) if name == "higgs" else 1990 + 5 * X[:, 0]
+    np.savez(tmp_path / f"{name}.npz", X=X, y=y)
+    found = tmp_path / "found.json"
+    words = ["large", f"--data={tmp_path}", "--models=sgp", "--minibatch=32", f"--json={found}"]
+    monkeypatch.setattr(large, "MODELS", {"sgp": (1, 5)})
+    monkeypatch.setattr(sys, "argv", [*words, "--steps=2"])
+    large.main()
+    (row,) = json.loads(found.read_text())
+    score = "auc" if name == "higgs" else "rmse"
+    assert row[f"paper {score}"] == printed(name, score)["sgp"].value and row[score] > 0
+    assert "taxi is not in" in capsys.readouterr().out
+    found.unlink()
+    monkeypatch.setattr(sys, "argv", [*words, "--steps=4"])
+    large.main()
+    assert "goes on from step 2" in capsys.readouterr().err
+    large.main()  # nothing is measured twice
+    assert len(json.loads(found.read_text())) == 1 and "goes on" not in capsys.readouterr().err
+
+
+def test_waiting_for_rows_is_noted():
+    class Slow:
+        n = 1
+
+        def ahead(self, step, n_steps):
+            return pa.NULL, n_steps
+
+    supply = scale.Timed(Slow())
+    assert supply.ahead(0, 3) == (pa.NULL, 3) and supply.waited > 0 and supply.n == 1
