@@ -268,6 +268,7 @@ class _DeepGP(BaseEstimator):
         likelihood: str,
         n_classes: int,
         weights: np.ndarray | None,
+        log_exposure: np.ndarray | None = None,
     ):
         self._learn_missing(X)
         X = self._filled(X)
@@ -281,10 +282,13 @@ class _DeepGP(BaseEstimator):
         most = len(np.unique(X, axis=0)) if len(X) <= SKETCH else len(X)
         train_spec = self._train_spec()
         if likelihood == "counts":
-            self.dispersion_ = dispersion(X, Y)
+            exposure = None if log_exposure is None else np.exp(log_exposure[:, 0])
+            self.dispersion_ = dispersion(X, Y, exposure)
             likelihood = self.dispersion_.likelihood
         spec = self._model_spec(likelihood, most)
-        model = create_model(spec, X, Y.shape[1], n_classes, train_spec.seed, Y)
+        P = Y.shape[1]
+        Y = Y if log_exposure is None else np.hstack([Y, log_exposure])
+        model = create_model(spec, X, P, n_classes, train_spec.seed, Y)
         self.model_spec_, self.scaler_, self.recipe_ = spec, scaler, None
         self.domain_ = Domain.fit(raw, scaler)
         self._rows = X, Y, weights
@@ -311,18 +315,24 @@ class _DeepGP(BaseEstimator):
         return self
 
     def continue_training(
-        self, steps: int, X: Any = None, y: Any = None, sample_weight: Any = None
+        self,
+        steps: int,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        exposure: Any = None,
     ) -> Self:
         """So many steps more, from where training stopped; the rates fall towards the new end.
 
-        X, y and their weights are those of `fit`; they are needed again only after `load`, since a
-        file holds no training rows.
+        X, y, their weights and exposure are those of `fit`; they are needed again only after
+        `load`, since a file holds no training rows.
         """
         check_is_fitted(self)
         if X is not None:
-            X, Y, weights = self._used(*self._rows_of(X, y, reset=False), sample_weight)
-            X = self.scaler_.inputs(self._filled(X))
-            self._rows = X, self.scaler_.outputs(Y), weights
+            X, Y = self._rows_of(X, y, reset=False)
+            Y = np.hstack([self.scaler_.outputs(Y), self._log_exposure(exposure, len(X))])
+            X, Y, weights = self._used(X, Y, sample_weight)
+            self._rows = self.scaler_.inputs(self._filled(X)), Y, weights
         elif not hasattr(self, "_rows"):
             raise ValueError(
                 "A saved model holds no training rows: call continue_training(steps, X, y) with "
@@ -370,13 +380,36 @@ class _DeepGP(BaseEstimator):
         n_samples = operator.index(self.predict_samples)
         return predict_latent(self.state_.model, X, self._key(None, 1), n_samples, shared=True)
 
-    def log_density(self, X: Any, y: Any) -> np.ndarray:
+    def _log_exposure(self, exposure: Any, n_rows: int) -> np.ndarray:
+        """log of what each row's rate is multiplied by (N, 1); (N, 0) where none is given."""
+        if exposure is None:
+            return np.zeros((n_rows, 0))
+        if self._task() != "counts":
+            raise ValueError('An exposure is for counts: choose likelihood="counts".')
+        values = np.asarray(exposure, np.float64)
+        if values.shape != (n_rows,):
+            raise ValueError(
+                f"The exposure must be one number for each of {n_rows} rows, not an array of shape "
+                f"{values.shape}."
+            )
+        if not (np.isfinite(values) & (values > 0)).all():
+            raise ValueError("Every exposure must be a positive number: drop the other rows.")
+        return np.log(values)[:, None]
+
+    def _exposed(self, X: Any, exposure: Any) -> Mixture:
+        """q(f*) with the rows' log exposure added."""
+        latent = self._latent(X)
+        shift = self._log_exposure(exposure, latent.means.shape[1]).sum(1, keepdims=True)
+        return Mixture(latent.means + shift, latent.variances)
+
+    def log_density(self, X: Any, y: Any, exposure: Any = None) -> np.ndarray:
         """log p(y*) of each row (N,) under the predictive mixture, in the user's units.
 
         With y = s·z + m, z the model's standard units, log p(y) = log p(z) − Σ_p log s_p.
         """
         _, Y = self._fitted()._rows_of(X, y, reset=False)
-        standard = log_density(self.state_.model, self._latent(X), self.scaler_.outputs(Y))
+        latent = self._exposed(X, exposure)
+        standard = log_density(self.state_.model, latent, self.scaler_.outputs(Y))
         return standard - np.log(self.scaler_.y_scale).sum()
 
     def layer_views(self, X: Any, n_draws: int = 10, seed: int | None = None) -> list[LayerView]:
@@ -544,19 +577,26 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
     _estimator = "regressor"
     _likelihoods = ("gaussian", "student_t", "counts", "poisson", "negative_binomial")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Learns from rows X (N, D) and y, (N,) or (N, P).
 
         A row of weight w counts w times in the bound's likelihood term: Σ w_i E log p(y_i | f_i).
+        For counts, `exposure` (N,) is what each row's rate is multiplied by: hours watched, people
+        at risk.
         """
         names = getattr(y, "columns", [getattr(y, "name", None)])
-        X, Y, weights = self._used(*self._rows_of(X, y, reset=True), sample_weight)
+        X, Y = self._rows_of(X, y, reset=True)
+        P, log_exposure = Y.shape[1], self._log_exposure(exposure, len(X))
+        X, Y, weights = self._used(X, np.hstack([Y, log_exposure]), sample_weight)
+        log_exposure = None if exposure is None else Y[:, P:]
+        Y = Y[:, :P]
         # A column is a vector, as for scikit-learn's GaussianProcessRegressor.
         self._vector_output = Y.shape[1] == 1
         named = all(isinstance(name, str) for name in names)
         self.output_names_ = tuple(names if named else (f"y{i}" for i in range(Y.shape[1])))
         task = self._task()
-        return self._fit(X, Y, task, self.likelihood or for_task(task), 0, weights)
+        likelihood = self.likelihood or for_task(task)
+        return self._fit(X, Y, task, likelihood, 0, weights, log_exposure)
 
     def _task(self) -> Task:
         counts = ("counts", "poisson", "negative_binomial")
@@ -581,9 +621,12 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
         """Values (…, N, P), without P where y was a vector."""
         return values[..., 0] if self._vector_output else values
 
-    def predict_mixture(self, X: Any) -> Mixture:
-        """The mixture of y*, in the user's units; exact where the noise is Gaussian."""
-        latent = self._latent(X)
+    def predict_mixture(self, X: Any, exposure: Any = None) -> Mixture:
+        """The mixture of y*, in the user's units; exact where the noise is Gaussian.
+
+        Counts are those of an exposure of 1, or of the rows' own (N,).
+        """
+        latent = self._exposed(X, exposure)
         observed = predict_observed(self.state_.model, latent)
         return observed.affine(self.scaler_.y_scale, self.scaler_.y_mean)
 
@@ -627,14 +670,14 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
         Y = np.asarray(model.likelihood.sample(key_y, jnp.asarray(F)), np.float64)
         return np.moveaxis(self._shaped(self.scaler_.outputs_back(Y)), 0, -1)
 
-    def predict_quantiles(self, X: Any, levels: Any) -> np.ndarray:
+    def predict_quantiles(self, X: Any, levels: Any, exposure: Any = None) -> np.ndarray:
         """The values below which y* lies with these probabilities: (K, N), or (K, N, P).
 
         From the mixture where the noise is Gaussian, else from observations drawn of it.
         """
         if self.model_spec_.likelihood == "gaussian":
             return self._shaped(self.predict_mixture(X).quantile(levels))
-        latent = self._latent(X)
+        latent = self._exposed(X, exposure)
         levels = np.atleast_1d(np.asarray(levels, np.float64))
         if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
             raise ValueError("Quantile levels must lie between 0 and 1, both excluded.")

@@ -64,7 +64,7 @@ class Dispersion:
     excess: float
     """α."""
     error: float
-    """Its standard error where the counts are Poisson's."""
+    """Its standard error."""
     mean: float
     """Of the counts."""
 
@@ -93,23 +93,28 @@ class Dispersion:
         )
 
 
-def dispersion(X: np.ndarray, Y: np.ndarray) -> Dispersion:
-    """Of counts Y (N, P) at rows X (N, D) in standard units, that of the output that has most."""
-    found = [_dispersion(X, y) for y in np.asarray(Y, np.float64).T]
+def dispersion(X: np.ndarray, Y: np.ndarray, exposure: np.ndarray | None = None) -> Dispersion:
+    """Of counts Y (N, P) at rows X (N, D) in standard units, that of the output that has most.
+
+    `exposure` (N,), where given, is what each row's rate is multiplied by.
+    """
+    each = np.ones(len(X)) if exposure is None else np.asarray(exposure, np.float64)
+    found = [_dispersion(X, y, each) for y in np.asarray(Y, np.float64).T]
     return max(found, key=lambda one: one.excess / one.error)
 
 
-def _dispersion(X: np.ndarray, y: np.ndarray) -> Dispersion:
+def _dispersion(X: np.ndarray, y: np.ndarray, exposure: np.ndarray) -> Dispersion:
     """α of Var y = μ + α μ², from how much neighbouring rows differ.
 
-    Two Poisson counts of one rate whose sum is n have E (y − y')² = n, whatever the rate. In
-    t = ((y − y')² − n)/n² what is left is α/2 and, where the rate changes with x, a term that
-    grows with the squared distance: α is the intercept of a line through t against that, each pair
+    Of two Poisson counts of one rate whose sum is n, y is Binomial(n, π), π its share of the
+    exposure, ½ where there is none: E (y − πn)² = π(1 − π) n, whatever the rate. In
+    t = ((y − πn)²/π(1 − π) − n)/n² what is left is 2π(1 − π)α and, where the rate changes with x, a
+    term that grows with the squared distance: α is the slope of a plane through t, each pair
     weighed by the inverse of its variance under Poisson's law, 2/n² but for a small count's share.
     """
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(X))[:TESTED_ROWS]
-    X, y = np.asarray(X, np.float64)[rows], np.asarray(y, np.float64)[rows]
+    X, y, exposure = np.asarray(X, np.float64)[rows], y[rows], exposure[rows]
     mean = float(y.mean())
     if len(X) < 2 or mean == 0.0:
         return Dispersion(0.0, np.inf, mean)
@@ -127,10 +132,12 @@ def _dispersion(X: np.ndarray, y: np.ndarray) -> Dispersion:
     i, j, d2, n = i[some], j[some], d2[some], n[some]
     if len(n) < 3:
         return Dispersion(0.0, np.inf, mean)
-    t = ((y[i] - y[j]) ** 2 - n) / n**2
-    # Given n, y is Binomial(n, ½): Var (2y − n)² = 2n(n − 1).
+    share = exposure[i] / (exposure[i] + exposure[j])
+    both = share * (1.0 - share)
+    t = ((y[i] - share * n) ** 2 / both - n) / n**2
+    # Where π = ½, Var (2y − n)² = 2n(n − 1).
     weight = n**3 / (2.0 * (n - 1.0))
-    A = np.stack([np.ones(len(n)), d2 / max(float(d2.mean()), 1e-300)], 1)
+    A = np.stack([2.0 * both, d2 / max(float(d2.mean()), 1e-300)], 1)
     inverse = np.linalg.pinv(A.T @ (A * weight[:, None]))
     line = inverse @ (A.T @ (weight * t))
     # Pairs share rows: the scores of all pairs of a row are summed before they are squared.
@@ -141,5 +148,5 @@ def _dispersion(X: np.ndarray, y: np.ndarray) -> Dispersion:
     alone = scores.T @ scores
     covariance = inverse @ (by_row.T @ by_row - alone) @ inverse
     theory = np.sqrt(inverse[0, 0])
-    error = max(2.0 * np.sqrt(max(covariance[0, 0], 0.0)), 2.0 * theory)
-    return Dispersion(float(2.0 * line[0]), float(error), mean)
+    error = max(np.sqrt(max(covariance[0, 0], 0.0)), theory)
+    return Dispersion(float(line[0]), float(error), mean)

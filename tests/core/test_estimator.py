@@ -403,6 +403,32 @@ def test_classes_by_their_names(classifier):
         classifier.log_density(X[:1], ["sideways"])
 
 
+def test_counts_of_an_exposure_give_the_rate_of_one():
+    """Rows of a known rate that were watched from 1 to 100 hours."""
+    rng = np.random.default_rng(0)
+    X, hours = np.linspace(-2, 2, 150)[:, None], rng.uniform(1, 100, 150)
+    rate = 20 * np.exp(np.sin(2 * X[:, 0]))
+    y = rng.poisson(rate * hours).astype(float)
+    settings = {**SMALL, "inducing": 20, "steps": 300}
+    model = DeepGPRegressor(layers=1, likelihood="counts", **settings).fit(X, y, exposure=hours)
+    assert np.sqrt(np.mean((model.predict(X) / rate - 1) ** 2)) < 0.05
+    twice = model.predict_mixture(X, exposure=np.full(150, 2.0))
+    np.testing.assert_allclose(twice.mean[:, 0], 2 * model.predict(X))
+    low, high = model.predict_quantiles(X, [0.05, 0.95], exposure=hours)
+    assert 0.75 < np.mean((low <= y) & (y <= high)) <= 1
+    # Without their exposure the same counts are very unlikely.
+    told = model.log_density(X, y, exposure=hours).mean()
+    assert told > model.log_density(X, y).mean() + 10
+    before = model.progress_.steps
+    model.continue_training(5, X, y, exposure=hours)
+    assert model.progress_.steps == before + 5
+    for wrong, sentence in ((hours[:5], "one number for each"), (0 * hours, "positive")):
+        with pytest.raises(ValueError, match=sentence):
+            model.fit(X, y, exposure=wrong)
+    with pytest.raises(ValueError, match="for counts"):
+        DeepGPRegressor(**SMALL).fit(X, y, exposure=hours)
+
+
 @pytest.mark.parametrize("likelihood", ["student_t", "poisson", "negative_binomial"])
 def test_other_noises_have_their_own_quantiles(likelihood):
     rng = np.random.default_rng(0)

@@ -216,6 +216,24 @@ def test_scores_are_of_rows_that_were_held_out(folder, model, capsys):
     assert record.source is not None and record.source.file == "rows.csv"
 
 
+def test_counts_that_vary_too_much_for_poisson_are_found_and_said(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(80)
+    y = rng.negative_binomial(1, 1 / (1 + 2000 * np.exp(x)))
+    lines = ["x,y", *(f"{a:.3f},{b}" for a, b in zip(x, y, strict=True))]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    out = tmp_path / "m.npz"
+    words = ["--target", "y", "--task", "counts", *SMALL, "--out", str(out)]
+    assert main(["fit", str(tmp_path / "rows.csv"), *words]) == 0
+    assert "differ more than Poisson counts" in capsys.readouterr().err
+    record = archive.load(out)
+    assert record.model.likelihood == "negative_binomial"
+    # The mean of the training rows, of counts in thousands, is where the rate begins.
+    assert 6 < float(record.state.model.likelihood.offset[0]) < 9
+    assert main(["fit", str(tmp_path / "rows.csv"), *words, "--likelihood", "poisson"]) == 0
+    assert archive.load(out).model.likelihood == "poisson"
+
+
 @pytest.mark.parametrize(
     ("target", "task", "likelihood"),
     [("=size", "binary", "bernoulli"), ("kind", "multiclass", "robust_max"),

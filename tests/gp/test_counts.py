@@ -73,6 +73,17 @@ def test_excess_is_one_over_the_size_and_the_sentence_names_the_likelihood():
     assert dispersion(X, np.hstack([other, Y])).is_over
 
 
+def test_differences_of_exposure_are_no_overdispersion():
+    over = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, exposure = rng.standard_normal((300, 1)), rng.uniform(1, 30, 300)
+        Y = rng.poisson(exposure * np.exp(np.sin(X[:, 0])))[:, None]
+        assert dispersion(X, Y).is_over
+        over.append(dispersion(X, Y, exposure).is_over)
+    assert np.mean(over) <= 0.25
+
+
 @pytest.mark.parametrize("Y", [np.zeros((5, 1)), np.ones((2, 1)), np.array([[3.0]])])
 def test_rows_that_say_nothing_are_taken_for_poissons(Y):
     assert dispersion(np.arange(len(Y), dtype=float)[:, None], Y).likelihood == "poisson"

@@ -89,6 +89,17 @@ def test_the_task_decides_the_likelihood(task, n_classes, likelihood, n_outputs)
     assert model.layers[-1].q_mean.shape == (15, n_outputs) and plan.n_outputs == n_outputs
 
 
+def test_counts_get_the_likelihood_that_their_rows_speak_for():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 1))
+    for r, likelihood in ((1.0, "negative_binomial"), (np.inf, "poisson")):
+        factor = rng.gamma(r, 1 / r, 200) if np.isfinite(r) else np.ones(200)
+        Y = rng.poisson(30 * np.exp(0.3 * X[:, 0]) * factor)[:, None]
+        plan = plan_for(Dataset("d", X, Y, ("x",), ("y",), "counts"))
+        assert plan.model.likelihood == likelihood and "Poisson" in plan.why_likelihood
+    assert not plan_for(Dataset("d", X, X, ("x",), ("y",))).why_likelihood
+
+
 def test_too_little_data_are_refused():
     with pytest.raises(ValueError, match="1 row and 3 columns are too few"):
         propose(1, 3)
