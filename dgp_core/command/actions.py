@@ -192,7 +192,7 @@ def resume(args: argparse.Namespace) -> int:
     steps = record.training.steps if args.steps is None else args.steps
     if record.progress.steps >= steps:
         log(
-            f"This model has {record.progress.steps:,} steps already. For more of them: "
+            f"This model has {counted(record.progress.steps, 'step')} already. For more of them: "
             f"{PROGRAM} resume {shlex.quote(args.model)} --steps N, where N counts all."
         )
         return 0

@@ -15,7 +15,7 @@ from dgp_core.evaluation.forecast import deep_predictor
 from dgp_core.gp.data import split
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run
-from dgp_core.script import Named, Upload, decisions, script
+from dgp_core.script import MOST_NUMBERS, Named, Upload, decisions, script
 from dgp_core.tables.table import Limits, read_table
 from dgp_core.training.train import TrainSpec
 
@@ -139,6 +139,16 @@ def test_an_uploads_script_reads_the_file_with_its_decisions(tmp_path, monkeypat
     rows = made.dataset.take(slice(0, 8))
     forecast = deep_predictor(run.latest.deep, run.scaler, TRAIN.seed)(rows)
     np.testing.assert_allclose(mean, forecast.mean[:, 0], rtol=1e-6)
+
+
+def test_no_script_of_a_set_that_comes_with_the_lab_needs_the_collection():
+    most = max(
+        data.X.size + data.Y.size for data in map(catalogue.load, catalogue.names("shipped"))
+    )
+    assert most <= MOST_NUMBERS
+    data = catalogue.load("co2")
+    text = script(Named("co2", {}, data, ("latest", "year")), MODEL, TRAIN)
+    assert "from datasets" not in text and "by_input(dataset, 'latest', 'year')" in text
 
 
 def test_untrusted_names_stay_inside_their_quotes():

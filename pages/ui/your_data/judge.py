@@ -8,7 +8,7 @@ import streamlit as st
 
 from dgp_core.evaluation import comparison, conformal, diagnostics
 from dgp_core.evaluation.conformal import Widening
-from dgp_core.tables.plain import visible
+from dgp_core.tables.plain import counted, visible
 from pages.figures.scores import MODELS, best_model, markdown, score_table, together
 from pages.figures.your_data import agreement_figure, calibration_figure, residual_figure
 from pages.ui.choices import LIKELIHOODS
@@ -236,8 +236,8 @@ def _diagnostics(fitted: Fitted, card: comparison.ScoreCard) -> None:
             stage.figure(residual_figure(card, y, ink), alt, "your_residuals")
     worst = diagnostics.worst_rows(card, WORST_ROWS)
     st.markdown(
-        f"**The {len(worst)} held-out rows with the lowest log-likelihood.** Look here for "
-        "data-entry errors, or causes that no column records."
+        f"**The {counted(len(worst), 'held-out row')} with the lowest log-likelihood.** Look here "
+        "for data-entry errors, or causes that no column records."
     )
     rows = np.array([one.row for one in worst])
     st.dataframe(
