@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -135,7 +135,7 @@ def _keys(scope: dict[str, Any]) -> Iterator[tuple[str, float]]:
     yield f"address {network_of(scope)}", BROWSERS
 
 
-def network_of(scope: dict[str, Any]) -> str:
+def network_of(scope: Mapping[str, Any]) -> str:
     """Where a request comes from: an address, or of IPv6 the network that one household has."""
     host = (scope.get("client") or ("",))[0]
     with suppress(ValueError):
