@@ -71,6 +71,36 @@ MOST_OPEN = 40
 BROWSERS = 40
 """Browsers behind one address: a class behind one router has so many times as much as a browser."""
 
+MOST_KNOWN = 20_000
+"""Budgets that are kept: far more than browsers that a server carries. The oldest go first, which
+are full again by then."""
+
+COSTS = {"/_stcore/stream": 5.0, "/_stcore/upload_file/": 10.0, "/early": 2.0}
+"""What a request or message takes of a budget, by its path; all others take 1. A run of a page's
+script, a picture and above all a file are more work than a message that says where a mouse is."""
+
+SOCKET_COST = 5.0
+"""What a socket takes as it opens: as a script's run, since it asks for a whole picture."""
+
+COOKIE_SECONDS = 24 * 3600
+"""How long a browser is known: nobody's run lasts longer than a day."""
+
+TOKEN_SECONDS = 30 * 60.0
+"""A viewer who has neither socket nor script run for so long is forgotten: as a run is."""
+
+MOST_CLASSES, MOST_VOTES = 1000, 2000
+"""Classes that are remembered, the one that was not used for longest forgotten first, and hands for
+one question: both far more than a server carries."""
+
+# First pictures, painted before Streamlit has started.
+
+MOST_KEPT = 64
+"""Answers, each of two moments in one look: 110 kB of the playground's first."""
+
+MOST_WAITING = 30
+"""Browsers that wait for one, which are painted one at a time; others do without, since a first
+picture that comes late is none."""
+
 # Uploads.
 
 SESSION_UPLOAD_BYTES = 1_000_000_000

@@ -25,11 +25,11 @@ class Sessions:
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._lock = threading.Lock()
-        self._acts: dict[str, list[Callable[[], None]]] = {}
+        self._acts: dict[str, list[Callable[[], object]]] = {}
         self._left: dict[str, float] = {}
         """Since when each has no socket."""
 
-    def at_end(self, session: str, act: Callable[[], None]) -> None:
+    def at_end(self, session: str, act: Callable[[], object]) -> None:
         """Has this done when the session is over."""
         with self._lock:
             self._acts.setdefault(session, []).append(act)
@@ -42,24 +42,28 @@ class Sessions:
             self._left = {session: self._left.get(session, now) for session in gone}
             return [session for session in gone if now - self._left[session] >= LEFT_SECONDS]
 
-    def end(self, session: str) -> None:
-        """Does what is to be done, once; a failure's kind is logged, and never its words."""
+    def end(self, session: str) -> bool:
+        """Does what is to be done, once, and says whether any of it let rows go; a failure's kind
+        is logged, and never its words."""
         with self._lock:
             acts = self._acts.pop(session, [])
             self._left.pop(session, None)
+        held = False
         for act in acts:
             try:
-                act()
+                held |= act() is True
             except Exception as error:
                 log.error("A session's end failed: %s", type(error).__name__)
+        return held
 
 
 sessions = Sessions()
 """The process's own."""
 
 
-def at_end(act: Callable[[], None]) -> None:
-    """Has this done at the end of the session whose script runs."""
+def at_end(act: Callable[[], object]) -> None:
+    """Has this done at the end of the session whose script runs; it returns True where it has let
+    rows go."""
     if (context := get_script_run_ctx()) is not None:
         sessions.at_end(context.session_id, act)
 
@@ -71,9 +75,19 @@ async def end_sessions() -> None:
         if not runtime.exists():
             continue
         own = runtime.get_instance()
-        over = sessions.over(own.is_active_session)
+        held, over = False, sessions.over(own.is_active_session)
         for session in over:
-            await asyncio.to_thread(sessions.end, session)
+            held |= await asyncio.to_thread(sessions.end, session)
             own.close_session(session)
-        if over:  # Streamlit's own reference cycles hold what widgets were told
-            await asyncio.to_thread(gc.collect)
+        if over:  # a first call only marks what was offered as a download
+            own.media_file_mgr.remove_orphaned_files()
+        if held:
+            await asyncio.to_thread(collect)
+
+
+def collect() -> None:
+    """Streamlit's own reference cycles hold what widgets were told; those that were there when
+    `Painter` froze what is there to stay are looked at too."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

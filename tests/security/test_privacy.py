@@ -19,7 +19,7 @@ from dgp_core.tables.table import propose_target, read_table
 from dgp_core.training.train import TrainSpec
 from pages.ui import session
 from pages.ui.comparison import Comparison
-from pages.ui.session_end import Sessions
+from pages.ui.session_end import Sessions, collect
 from pages.ui.stage.guard import keep_uploads_in_memory
 from pages.ui.stage.server import Scene, server, stop
 from pages.ui.your_data.upload_state import Fitted, LoadedTable, UploadState
@@ -109,13 +109,31 @@ def test_the_rows_of_a_session_are_gone_with_it(own):
     del table, prepared, trial, loaded, run, viewer, held
     gc.collect()
     assert all(ref() is not None for ref in alive)
-    sessions.end("tab")
+    assert sessions.end("tab") is True and not UploadState().forget()
     assert vars(state) == vars(UploadState())
     del compared
     for thread in threads:
         thread.join(60)
     until(lambda: gc.collect() is not None and not any(ref() is not None for ref in alive))
     assert own.workshop.counts() == {} and own.viewers.get("tab") is None
+
+
+def test_a_cycle_that_was_frozen_is_collected_too():
+    class Rows:
+        pass
+
+    rows = Rows()
+    rows.own = rows
+    gone = weakref.ref(rows)
+    gc.freeze()  # as after the first picture
+    try:
+        del rows
+        gc.collect()
+        assert gone() is not None
+        collect()
+        assert gone() is None
+    finally:
+        gc.unfreeze()
 
 
 def until(condition, seconds: float = 30.0) -> None:

@@ -10,12 +10,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from streamlit import config
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from dgp_core.live.limits import MOST_WRONG, WRONG_SECONDS
+from dgp_core.live.limits import COOKIE_SECONDS, MOST_WRONG, WRONG_SECONDS
 from pages.ui.classroom.room import WORD, Room, invitation_page, room, sentence_page
 from pages.ui.stage.guard import Budgets, network_of, turn_away
 
 COOKIE = "dgp_room"
-DAY = 24 * 3600
 OPEN = ("/metrics", "/_stcore/health")
 """What answers without the word: numbers only."""
 NEEDS_WORD = (
@@ -126,7 +125,7 @@ class Entrance:
         answer.set_cookie(
             COOKIE,
             self.room.key,
-            max_age=DAY,
+            max_age=COOKIE_SECONDS,
             path=f"{self.room.base}/",
             secure=connection.url.scheme in ("https", "wss"),
             httponly=True,

@@ -12,13 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dgp_core.live.limits import MOST_CLASSES, MOST_VOTES
 from dgp_core.training.plan import counted
 from pages.ui.stage.viewers import Viewer
-
-MOST_CLASSES = 1000
-"""That are remembered; the one that was not used for longest is forgotten first."""
-MOST_VOTES = 2000
-"""Of one question."""
 
 
 @dataclass

@@ -15,16 +15,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from datasets.starts import NAMES, film_of
+from dgp_core.live.limits import MOST_KEPT, MOST_WAITING
 from dgp_core.live.run import Run
 from pages.ui.choices import Choices, read_query
 from pages.ui.classroom.entrance import base_path
 from pages.ui.stage.wire import encode
-
-MOST_KEPT = 64
-"""Moments, in all their looks."""
-MOST_WAITING = 30
-"""Browsers that wait for a picture, one of which is painted at a time; others do without, since a
-first picture that comes late is none."""
 
 UNSEEN = ("rate", "natural", "batch", "samples", "seed", "speed", "at")
 """Choices that change nothing in it."""

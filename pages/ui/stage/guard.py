@@ -25,24 +25,24 @@ from streamlit import runtime
 from dgp_core.live.limits import (
     BROWSERS,
     BURST,
+    COOKIE_SECONDS,
+    COSTS,
     EMBED,
     MESSAGE_BYTES,
+    MOST_KNOWN,
     MOST_OPEN,
     RATE,
     SERVER_UPLOAD_BYTES,
     SESSION_UPLOAD_BYTES,
+    SOCKET_COST,
 )
 
 COOKIE = "dgp_browser"
-COOKIE_SECONDS = 24 * 3600
-"""A day: nobody's run lasts longer."""
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),  # a link holds its run's name
     (b"cross-origin-opener-policy", b"same-origin-allow-popups"),
 )
-MOST_KNOWN = 20_000
-"""Budgets that are kept; those that are full again need none."""
 INLINE = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
 TOO_MANY = "Too many requests from this browser: wait a few seconds and try again."
 NO_ROOM = (
@@ -147,10 +147,6 @@ def network_of(scope: Mapping[str, Any]) -> str:
 
 FREE = re.compile(r"/(static|media|component|metrics|_stcore/(health|host-config|bidi))\b")
 """Files that lie there ready, and numbers."""
-COSTS = {"/_stcore/stream": 5.0, "/_stcore/upload_file/": 10.0, "/early": 2.0}
-"""What a request or message takes of a budget, by its path; all others take 1."""
-SOCKET_COST = 5.0
-"""What a socket takes as it opens."""
 
 
 def cost_of(scope: dict[str, Any]) -> float:

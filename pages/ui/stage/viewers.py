@@ -8,11 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from dgp_core.live.limits import MOST_SOCKETS
+from dgp_core.live.limits import MOST_SOCKETS, TOKEN_SECONDS
 from dgp_core.live.run import Run
-
-GONE_SECONDS = 30 * 60.0
-"""A viewer who has neither socket nor script run for so long is forgotten."""
 
 QUIET_SECONDS = 0.7
 """In which a page that follows a teacher's is made anew, before frames keep its browser busy."""
@@ -117,7 +114,7 @@ class Viewers:
         now = time.monotonic()
         with self._lock:
             for old in [
-                t for t, v in self._viewers.items() if not v.bells and now - v.seen > GONE_SECONDS
+                t for t, v in self._viewers.items() if not v.bells and now - v.seen > TOKEN_SECONDS
             ]:
                 del self._viewers[old]
             viewer = self._viewers.setdefault(token, Viewer(token, owner))

@@ -166,11 +166,13 @@ class UploadState:
     cache: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     """Slow results by name, each with the key that it was computed for."""
 
-    def forget(self) -> None:
-        """Lets everything go, and ends what is still being fitted."""
+    def forget(self) -> bool:
+        """Lets everything go, and ends what is still being fitted; whether there was anything."""
         if self.fitted is not None:
             self.fitted.trial.close()
+        held = any(one is not None for one in (self.loaded, self.source, self.second, self.opened))
         vars(self).update(vars(UploadState()))
+        return held
 
 
 def upload_state() -> UploadState:
