@@ -75,6 +75,7 @@ class Class:
         """Does something on the teacher's page, and notes when each student's page shows it."""
         for student in self.students:
             student.evaluate(SEEN, [condition])
+            assert not student.evaluate("() => window.seen"), f"{what}: it was so before"
         began = time.time()
         act()
         seconds = []
@@ -101,7 +102,6 @@ def teach(lesson: Class) -> None:
     lesson.measure("a slider is moved", lambda: thumb.press("ArrowRight"), moved)
 
     bar = teacher.locator('.stage-host[data-name="race/bar"]')
-    bar.evaluate("box => box.scrollIntoView({ block: 'center' })")
     seen = (
         "(box => box && box.top > 0 && box.bottom < innerHeight)"
         "(document.querySelector('[data-name=\"race/numbers\"]')?.getBoundingClientRect())"

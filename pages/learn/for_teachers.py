@@ -159,12 +159,17 @@ def titled(one: lesson.Lesson) -> str:
     return f"{one.number} · {one.title}"
 
 
+def linked(one: lesson.Lesson, name: str) -> str:
+    """A link to a lesson, with its solutions where this page has them."""
+    return f"[{titled(one)}]({name}{SOLUTIONS if session.manner().solutions else ''})"
+
+
 def path_table(of: dict[str, lesson.Lesson]) -> str:
     """The way through 90 minutes, in Markdown."""
     named = {Path(path).stem: one for path, one in of.items()}
     lines, at = ["| Minutes | Lesson | What to do |", "|:--|:--|:--|"], 0
     for minutes, name, do in PATH:
-        title = f"[{titled(named[name])}]({name})" if name in named else "Begin"
+        title = linked(named[name], name) if name in named else "Begin"
         lines.append(f"| {at}–{at + minutes} | {title} | {do} |")
         at += minutes
     return "\n".join(lines)
@@ -174,7 +179,7 @@ def others(of: dict[str, lesson.Lesson]) -> str:
     """What the path leaves out, and how long everything takes."""
     walked = {name for _, name, _ in PATH}
     left = [
-        f"[{titled(one)}]({Path(path).stem}) ({one.minutes} minutes)"
+        f"{linked(one, Path(path).stem)} ({one.minutes} minutes)"
         for path, one in of.items()
         if Path(path).stem not in walked
     ]

@@ -80,6 +80,7 @@ def test_solutions_are_shown_only_by_the_link_s_option(page):
     assert "All solutions as one booklet" not in papers(page)
     solved = open_lesson("for_teachers", solutions="1")
     assert all(secret in text_of(solved) for secret in secrets)
+    assert "(why_deep?solutions=1)" in text_of(solved) and "(why_deep)" in text_of(page)
     press(solved, "All solutions as one booklet")
     told = papers(solved)["All solutions as one booklet"]["sheet"]
     assert told["html"].count(": solutions</h1>") == 1 + len(LESSONS)  # the cover's too
