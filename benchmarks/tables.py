@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import growth, paper
+from benchmarks import growth, images, paper
 from benchmarks.report import ROOT, read_rows
-from datasets.printed import SYSTEMS, printed
+from datasets.printed import SYSTEMS
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- tables: make tables -->", "<!-- end of tables -->"
@@ -62,22 +62,8 @@ def regression() -> list[dict]:
 
 def pictures() -> list[dict]:
     """Accuracy on images, and what the paper prints where its set is the same."""
-    lines = []
-    for row in read("images.json"):
-        known = printed(row["set"], "accuracy").get(row["model"])
-        lines.append(
-            {
-                "set": row["set"],
-                "train": f"{row['train']:,}",
-                "model": SYSTEMS[row["model"]],
-                "accuracy, %": f"{100 * row['accuracy']:.1f}",
-                "paper, %": "–" if known is None else f"{known.value:.1f}",
-                "log-likelihood": f"{row['loglik']:.3f}",
-                "steps": f"{row['steps']:,}",
-                "s": row["seconds"],
-            }
-        )
-    return lines
+    lines = images.report(read_rows(images.MEASURED))
+    return [line | {"model": SYSTEMS[line["model"]]} for line in lines]
 
 
 def speed() -> list[dict]:
