@@ -62,7 +62,7 @@ def measure(name: str, seconds: float, values: tuple[int, ...]) -> dict:
     sizes = [BASE | {name: value} for value in values]
     ms = np.array([milliseconds(size, seconds) for size in sizes])
     x, theory = np.array(values, float), np.array([work(size) for size in sizes])
-    half = len(values) // 2
+    half = max(0, min(len(values) // 2, len(values) - 2))
     return {
         "varies": name,
         "values": " ".join(f"{value:,}" for value in values),

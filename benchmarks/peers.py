@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -83,9 +83,12 @@ class Library:
             return Mixture(file["mean"][..., None], file["variance"][..., None])
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        """Ends the process: no more requests will come."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with suppress(BrokenPipeError):  # it has ended already
+            self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 @contextmanager
