@@ -84,14 +84,15 @@ def speed() -> list[dict]:
     ]
 
 
+def shown(rows: Sequence[dict]) -> list[dict]:
+    """Rows without what the file alone needs."""
+    hidden = ("part", "commit", "versions", "machine")
+    return [{name: row[name] for name in row if name not in hidden} for row in rows]
+
+
 def peers(part: str) -> list[dict]:
     """A part of the benchmark of peers."""
-    hidden = ("part", "commit", "versions", "machine")
-    return [
-        {name: value for name, value in row.items() if name not in hidden}
-        for row in read("peers.json")
-        if row["part"] == part
-    ]
+    return shown([row for row in read("peers.json") if row["part"] == part])
 
 
 SECTIONS = (
@@ -109,7 +110,11 @@ SECTIONS = (
     ),
     ("Pictures", "`python -m benchmarks.images`.", pictures),
     ("A step", "`python -m benchmarks.speed`, float64, Adam on every parameter.", speed),
-    ("How a step's cost grows", "`python -m benchmarks.growth`.", lambda: read(growth.MEASURED)),
+    (
+        "How a step's cost grows",
+        "`python -m benchmarks.growth`.",
+        lambda: shown(read(growth.MEASURED)),
+    ),
     (
         "The same numbers as GPflow and GPflux",
         "`python -m benchmarks.peers --only numbers`. Bounds of the same model.",
