@@ -169,7 +169,8 @@ def tried(rows: Sequence[dict]) -> list[dict]:
     over the splits that both have."""
     lines = []
     inner = {tuple(row[k] for k in KEY): row for row in rows if row["held_out"] == "inner"}
-    for name, model, recipe in dict.fromkeys((k[0], k[1], k[4]) for k in inner):
+    keys = dict.fromkeys((k[0], k[1], k[4]) for k in inner)
+    for name, model, recipe in sorted(keys, key=lambda key: key[:2]):
         of_key = [row for k, row in inner.items() if (k[0], k[1], k[4]) == (name, model, recipe)]
         both = [
             (row["loglik"], inner[name, model, row["split"], "inner", REFERENCE]["loglik"])
