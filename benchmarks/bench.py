@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import paper
-from benchmarks.report import met, print_table, write_rows
+from benchmarks.report import add_row, met, print_table
 from benchmarks.speed import measure as measure_step
 from datasets.catalogue import load
 from datasets.printed import Score, printed
@@ -73,10 +73,8 @@ def main():
         for what, value, aim in PARTS[name]():
             verdict = "met" if met(value, aim) else "missed"
             load = round(os.getloadavg()[0], 1)
-            rows.append({"what": what, "value": value, "aim": aim, "": verdict, "load": load})
-            print(rows[-1], flush=True)
-            if options.json:
-                write_rows(options.json, rows)
+            row = {"what": what, "value": value, "aim": aim, "": verdict, "load": load}
+            add_row(rows, row, options.json)
     print_table(rows)
 
 

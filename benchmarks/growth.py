@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.report import print_table, provenance, write_rows
+from benchmarks.report import add_row, print_table, provenance
 from benchmarks.speed import best_of
 from dgp_core.gp.model import ModelSpec, create_model
 from dgp_core.training.optimise import create_state
@@ -62,7 +62,7 @@ def measure(name: str, seconds: float, values: tuple[int, ...]) -> dict:
     sizes = [BASE | {name: value} for value in values]
     ms = np.array([milliseconds(size, seconds) for size in sizes])
     x, theory = np.array(values, float), np.array([work(size) for size in sizes])
-    half = len(values) // 2
+    half = max(0, min(len(values) // 2, len(values) - 2))
     return {
         "varies": name,
         "values": " ".join(f"{value:,}" for value in values),
@@ -81,12 +81,10 @@ def main():
     parser.add_argument("--values", type=int, help="only the first so many of each")
     parser.add_argument("--json", type=Path, help="write the rows to a file")
     options = parser.parse_args()
-    rows = []
+    rows: list[dict] = []
     for name in options.only.split(","):
-        rows.append(measure(name, options.seconds, VARIED[name][: options.values]))
-        print(rows[-1], flush=True)
-        if options.json:
-            write_rows(options.json, [row | provenance() for row in rows])
+        row = measure(name, options.seconds, VARIED[name][: options.values])
+        add_row(rows, row | provenance(), options.json)
     print_table(rows)
 
 

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -75,6 +75,25 @@ class Library:
             raise RuntimeError(f"{self.name} ended while it was asked for {what}.")
         return json.loads(line)
 
+    def prepare(
+        self,
+        data: Path,
+        layers: int,
+        inducing: int,
+        minibatch: int | None = None,
+        natural: bool = False,
+    ) -> None:
+        """A model at its start values; Adam on every parameter, unless natural gradients do."""
+        self.ask(
+            "prepare",
+            data=data,
+            layers=layers,
+            inducing=inducing,
+            minibatch=minibatch,
+            natural=natural,
+            seed=0,
+        )
+
     def predict(self, inputs: Path) -> Mixture:
         """The mixture of y at inputs, in standard units."""
         out = self.folder / f"{self.name}-predicted.npz"
@@ -83,9 +102,12 @@ class Library:
             return Mixture(file["mean"][..., None], file["variance"][..., None])
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        """Ends the process: no more requests will come."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with suppress(BrokenPipeError):  # it has ended already
+            self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 @contextmanager
@@ -122,15 +144,7 @@ def numbers(options: argparse.Namespace, folder: Path) -> Iterator[dict]:
     with libraries(["ours", "gpflux"], folder) as (ours, peer):
         for L, title in ((1, "GPflow's SVGP"), (2, "GPflux's two layers")):
             for owner in (peer, ours):
-                owner.ask(
-                    "prepare",
-                    data=folder / "rows.npz",
-                    layers=L,
-                    inducing=15,
-                    minibatch=None,
-                    natural=False,
-                    seed=0,
-                )
+                owner.prepare(folder / "rows.npz", L, 15)
                 owner.ask("steps", n=50)
                 path = folder / "parameters.npz"
                 owner.ask("parameters", out=path)
@@ -160,15 +174,7 @@ def steps(options: argparse.Namespace, folder: Path) -> Iterator[dict]:
             best = {}
             with libraries(options.libraries, folder) as group:
                 for one in group:
-                    one.ask(
-                        "prepare",
-                        data=data,
-                        layers=L,
-                        inducing=M,
-                        minibatch=None,
-                        natural=False,
-                        seed=0,
-                    )
+                    one.prepare(data, L, M)
                     one.ask("steps", n=min(n_steps, 3))
                     one.ask("steps", n=n_steps)
                 for _ in range(options.rounds):
@@ -209,14 +215,8 @@ def targets(options: argparse.Namespace, folder: Path) -> Iterator[dict]:
             reached: dict[str, float] = {}
             with libraries(options.libraries, folder) as group:
                 for one in group:
-                    one.ask(
-                        "prepare",
-                        data=data,
-                        layers=L,
-                        inducing=100,
-                        minibatch=1000 if len(rows.X) > 1000 else None,
-                        natural=True,
-                        seed=0,
+                    one.prepare(
+                        data, L, 100, minibatch=1000 if len(rows.X) > 1000 else None, natural=True
                     )
                 while waiting := [
                     one
@@ -260,9 +260,7 @@ def first(options: argparse.Namespace, folder: Path) -> Iterator[dict]:
         for title, name, environment in ways:
             began = time.perf_counter()
             one = Library(name, folder, environment)
-            one.ask(
-                "prepare", data=data, layers=2, inducing=100, minibatch=None, natural=False, seed=0
-            )
+            one.prepare(data, 2, 100)
             one.ask("steps", n=1)
             took = time.perf_counter() - began
             one.close()
@@ -278,15 +276,7 @@ def memory(options: argparse.Namespace, folder: Path) -> Iterator[dict]:
         row: dict = {"what": f"peak, {name}, 2 layers"}
         for library in options.libraries:
             with libraries([library], folder) as (one,):
-                one.ask(
-                    "prepare",
-                    data=data,
-                    layers=2,
-                    inducing=M,
-                    minibatch=None,
-                    natural=False,
-                    seed=0,
-                )
+                one.prepare(data, 2, M)
                 one.ask("steps", n=10)
                 row[f"{library}_mb"] = round(one.ask("peak")["mb"])
         yield row

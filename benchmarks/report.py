@@ -42,6 +42,14 @@ def write_rows(path: Path, rows: list[dict]) -> None:
     path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def add_row(rows: list[dict], row: dict, path: Path | None) -> None:
+    """One more row: printed, and in the file at once, if there is one."""
+    rows.append(row)
+    print(row, flush=True)
+    if path:
+        write_rows(path, rows)
+
+
 def append_row(path: Path, row: dict) -> None:
     """One more line of JSON, on the disk before the next row is begun."""
     whole = not path.is_file() or path.read_bytes().endswith(b"\n") or not path.stat().st_size

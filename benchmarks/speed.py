@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
-from benchmarks.report import print_table, write_rows
+from benchmarks.report import add_row, print_table
 from dgp_core.gp.model import ModelSpec, create_model
 from dgp_core.training.optimise import create_state
 from dgp_core.training.train import Rows, TrainSpec, train_chunk
@@ -131,10 +131,7 @@ def main():
     rows = []
     for workload in options.workloads.split(","):
         for L, M in WORKLOADS[workload][2]:
-            rows.append(measure(workload, L, M))
-            print(rows[-1], flush=True)
-            if options.json:
-                write_rows(options.json, rows)
+            add_row(rows, measure(workload, L, M), options.json)
     print_table(rows)
 
 

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import growth, paper
+from benchmarks import growth, images, paper
 from benchmarks.report import ROOT, read_rows
-from datasets.printed import SYSTEMS, printed
+from datasets.printed import SYSTEMS
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- tables: make tables -->", "<!-- end of tables -->"
@@ -62,22 +62,8 @@ def regression() -> list[dict]:
 
 def pictures() -> list[dict]:
     """Accuracy on images, and what the paper prints where its set is the same."""
-    lines = []
-    for row in read("images.json"):
-        known = printed(row["set"], "accuracy").get(row["model"])
-        lines.append(
-            {
-                "set": row["set"],
-                "train": f"{row['train']:,}",
-                "model": SYSTEMS[row["model"]],
-                "accuracy, %": f"{100 * row['accuracy']:.1f}",
-                "paper, %": "–" if known is None else f"{known.value:.1f}",
-                "log-likelihood": f"{row['loglik']:.3f}",
-                "steps": f"{row['steps']:,}",
-                "s": row["seconds"],
-            }
-        )
-    return lines
+    lines = images.report(read_rows(images.MEASURED))
+    return [line | {"model": SYSTEMS[line["model"]]} for line in lines]
 
 
 def speed() -> list[dict]:
@@ -98,14 +84,15 @@ def speed() -> list[dict]:
     ]
 
 
+def shown(rows: Sequence[dict]) -> list[dict]:
+    """Rows without what the file alone needs."""
+    hidden = ("part", "commit", "versions", "machine")
+    return [{name: row[name] for name in row if name not in hidden} for row in rows]
+
+
 def peers(part: str) -> list[dict]:
     """A part of the benchmark of peers."""
-    hidden = ("part", "commit", "versions", "machine")
-    return [
-        {name: value for name, value in row.items() if name not in hidden}
-        for row in read("peers.json")
-        if row["part"] == part
-    ]
+    return shown([row for row in read("peers.json") if row["part"] == part])
 
 
 SECTIONS = (
@@ -123,7 +110,11 @@ SECTIONS = (
     ),
     ("Pictures", "`python -m benchmarks.images`.", pictures),
     ("A step", "`python -m benchmarks.speed`, float64, Adam on every parameter.", speed),
-    ("How a step's cost grows", "`python -m benchmarks.growth`.", lambda: read(growth.MEASURED)),
+    (
+        "How a step's cost grows",
+        "`python -m benchmarks.growth`.",
+        lambda: shown(read(growth.MEASURED)),
+    ),
     (
         "The same numbers as GPflow and GPflux",
         "`python -m benchmarks.peers --only numbers`. Bounds of the same model.",

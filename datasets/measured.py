@@ -11,6 +11,11 @@ def regression() -> list[dict]:
     return _lines("paper.jsonl")
 
 
+def pictures() -> list[dict]:
+    """One row a set of pictures, model and number of steps, scored on test pictures."""
+    return _lines("images.jsonl")
+
+
 def _lines(name: str) -> list[dict]:
     """The rows of a file of JSON lines; none where the benchmark has left no file."""
     path = FOLDER / name

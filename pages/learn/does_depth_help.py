@@ -115,7 +115,7 @@ def two_recipes(name: str) -> str:
         f"({number(paper['sgp'].value)} to {number(paper['dgp2'].value)}), ours "
         f"{_signed(mean_gains(name)['dgp2'][0])} ({number(own['sgp'][0])} to "
         f"{number(own['dgp2'][0])}). What differs is the single layer: "
-        f"{'ours is better trained' if better else 'the paper’s is better trained'}."
+        f"{'ours is better trained' if better else 'the paper’s is better trained'}. {ours(name)}"
     )
 
 

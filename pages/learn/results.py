@@ -1,18 +1,14 @@
 """Lesson 12: pictures, collisions and rides: what depth bought, in the paper and here."""
 
-import json
-from pathlib import Path
-
 import streamlit as st
 
+from datasets.measured import pictures as measured_pictures
 from datasets.printed import ERRATA, SYSTEMS, Score, printed, size
 from pages.figures.scale import markdown_table, systems_figure
 from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 
-# What `python -m benchmarks.images --json` wrote: one row per set and model.
-MEASURED = Path(__file__).parents[2] / "benchmarks" / "images.json"
 TITLES: dict[Score, str] = {
     "accuracy": "test accuracy (%)",
     "auc": "area under the ROC curve (AUC)",
@@ -39,8 +35,8 @@ ink = page_ink()
 
 @st.cache_data(show_spinner=False)
 def measured() -> list[dict]:
-    """Rows that were measured; none where the benchmark has left no file."""
-    return json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.is_file() else []
+    """Rows that were measured; of a model that was fitted again, the last counts."""
+    return measured_pictures()
 
 
 def ours(name: str) -> dict[str, float]:

@@ -41,7 +41,8 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
         return row | {"loglik": 0.0, "rmse": 1.0, "steps": 0, "seconds": 0.0}
 
     monkeypatch.setattr(paper, "measure", measure)
-    options = Namespace(sets="rows", splits="0-1", models="linear,sgp", inner=False, data=folder)
+    asks = {"sets": "rows", "splits": "0-1", "models": "linear,sgp", "whole": False}
+    options = Namespace(**asks, inner=False, data=folder)
     with pytest.raises(KeyboardInterrupt):
         paper.run(options, ["default"], log)
     with log.open("a") as file:
@@ -54,6 +55,13 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     assert [(row["model"], row["split"], row["recipe"]) for row in rows] == whole
     assert all(row["commit"] and "jax" in row["versions"] and row["machine"] for row in rows)
     assert capsys.readouterr().out.count("nats") == 4
+
+
+def test_the_whole_tables_grow_split_by_split():
+    jobs = paper.jobs(Namespace(whole=True), ["default"])
+    assert len(set(jobs)) == len(jobs) == 4 * 4 * 20 + 2 * 20 + 2 * 3 * 5 + 6 * 3 * 5
+    assert [job[2] for job in jobs] == sorted(job[2] for job in jobs)
+    assert ("power", "linear", 19, "") in jobs and ("energy", "dgp5", 4, "default") in jobs
 
 
 def test_rows_survive_a_line_cut_short(tmp_path):
@@ -94,16 +102,16 @@ def test_the_report_has_ours_beside_the_paper_s_and_no_inner_rows():
     assert one["loglik"] == "-1.40" and one["loglik is"] == "missed"
 
 
-def test_what_was_tried_is_set_against_the_default_on_the_same_splits():
+def test_what_was_tried_is_set_against_the_reference_on_the_same_splits():
     took = {"held_out": "inner", "bound": 0.5, "row_visits": 1000, "steps": 10}
     rows = [
-        row("dgp2", 0, -0.8, **took),
+        row("dgp2", 0, -0.8, **took, recipe=paper.REFERENCE),
         row("dgp2", 0, -0.7, **took, recipe="wide"),
         row("dgp2", 1, -0.1, **took, recipe="wide"),
     ]
-    default, wide = paper.tried(rows)
-    assert default["less default"] == "+0.000"
-    assert (wide["splits"], wide["less default"]) == (2, "+0.100")
+    reference, wide = paper.tried(rows)
+    assert reference["less 2000 steps"] == "+0.000"
+    assert (wide["splits"], wide["less 2000 steps"]) == (2, "+0.100")
 
 
 def test_the_best_of_several_starts_goes_on_and_all_visits_count(monkeypatch):
