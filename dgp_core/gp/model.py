@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -132,6 +132,14 @@ class DeepGP:
     """Whether every layer after the first sees the inputs x beside the layer below."""
 
 
+class Share(NamedTuple):
+    """That a device's rows are part of a minibatch which the devices of a mesh's axis share."""
+
+    axis: str
+    batch: jax.Array
+    """B: rows of the whole minibatch."""
+
+
 @pytree
 @dataclass(frozen=True)
 class Bound:
@@ -243,7 +251,12 @@ def propagate(
 
 
 def row_draws(
-    key: jax.Array, layer: int, n_rows: int, n_columns: int, dtype, first_block: int = 0
+    key: jax.Array,
+    layer: int,
+    n_rows: int,
+    n_columns: int,
+    dtype,
+    first_block: int | jax.Array = 0,
 ) -> jax.Array:
     """Standard normals (n_rows, n_columns), in each place the same however many there are.
 
@@ -255,18 +268,33 @@ def row_draws(
     return jnp.swapaxes(draws, 1, 2).reshape(-1, n_columns)[:n_rows]
 
 
+def draws_from(
+    first: jax.Array, key: jax.Array, layer: int, n_rows: int, n_columns: int, dtype
+) -> jax.Array:
+    """What `row_draws` draws for n rows from row `first` on, without drawing for those before."""
+    block, within = first // DRAWN_ROWS, first % DRAWN_ROWS
+    draws = row_draws(key, layer, n_rows + DRAWN_ROWS - 1, n_columns, dtype, block)
+    return lax.dynamic_slice_in_dim(draws, within, n_rows)
+
+
 def path_draws(
-    key: jax.Array, model: DeepGP, n_rows: int, n_samples: int = 1
+    key: jax.Array,
+    model: DeepGP,
+    n_rows: int,
+    n_samples: int = 1,
+    first: jax.Array | None = None,
 ) -> tuple[jax.Array, ...]:
-    """ε of every inner layer (S·n_rows, P), and last what the likelihood draws, if anything."""
+    """ε of every inner layer (S·n_rows, P), and last what the likelihood draws, if anything.
+
+    `first` is the place of these rows in a minibatch of which they are a part.
+    """
     dtype = model.layers[0].q_mean.dtype
     widths = [layer.q_mean.shape[1] for layer in model.layers[:-1]]
 
     widths += [model.likelihood.n_draws] if model.likelihood.n_draws else []
     keys = [jax.random.fold_in(key, s) for s in range(n_samples)]
-    samples = [
-        tuple(row_draws(key, l, n_rows, P, dtype) for l, P in enumerate(widths)) for key in keys
-    ]
+    draw = row_draws if first is None else partial(draws_from, first)
+    samples = [tuple(draw(key, l, n_rows, P, dtype) for l, P in enumerate(widths)) for key in keys]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *samples)
 
 
@@ -359,16 +387,30 @@ def bound(
     return Bound(fit, jnp.stack([kl_from_prior(layer) for layer in model.layers]))
 
 
-def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int = 1) -> jax.Array:
+def scaled_fit(
+    factors,
+    model: DeepGP,
+    X,
+    Y,
+    weight,
+    key,
+    n_data,
+    n_samples: int = 1,
+    share: Share | None = None,
+) -> jax.Array:
     """N/(B S) Σ_i w_i Σ_s E[log p(y_i | f_i^L)]: the bound's first term; samples are more rows.
 
-    Rows of weight 0 are padding; N and B count the others, whatever their weight w_i.
+    Rows of weight 0 are padding; N and B count the others, whatever their weight w_i. Where
+    devices share the minibatch, this is the part of the sum that these rows add.
     """
-    draws = path_draws(key, model, len(X), n_samples)
+    first = None if share is None else lax.axis_index(share.axis) * len(X)
+    draws = path_draws(key, model, len(X), n_samples, first)
     if n_samples > 1:
         X, Y = jnp.tile(X, (n_samples, 1)), jnp.tile(Y, (n_samples, 1))
         weight = jnp.tile(weight, n_samples)
     total = expected_log_likelihood(
         factors, model.likelihood, X, Y, weight, draws, model.concatenate
     )
-    return total * (n_data / jnp.sum(weight > 0, dtype=weight.dtype))
+    # B S
+    count = jnp.sum(weight > 0, dtype=weight.dtype) if share is None else share.batch * n_samples
+    return total * (n_data / count)
