@@ -34,7 +34,7 @@ EXACT_ROWS = 1000
 def ten_sets() -> Iterator[Dataset]:
     """Five of each package: numbers, classes and counts."""
     from sklearn import datasets as sklearn_sets
-    from statsmodels import api
+    from statsmodels import api  # pyright: ignore[reportMissingImports]
 
     def named(name: str, X, y, task: Task) -> Dataset:
         X, y = np.asarray(X, np.float64), np.asarray(y)

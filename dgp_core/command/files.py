@@ -11,6 +11,7 @@ from dgp_core import archive, line_file
 from dgp_core.archive import Archive
 from dgp_core.line_file import LineArchive
 from dgp_core.tables.plain import visible
+from dgp_core.training.processes import is_lead
 
 T = TypeVar("T")
 
@@ -20,7 +21,9 @@ class Refused(Exception):
 
 
 def log(*sentences: str) -> None:
-    print(*sentences, sep="\n", file=sys.stderr, flush=True)
+    """Says something on stderr, once for all processes that train one model."""
+    if is_lead():
+        print(*sentences, sep="\n", file=sys.stderr, flush=True)
 
 
 def load(path: str) -> Archive:
@@ -43,6 +46,9 @@ def _open(path: str, read: Callable[[str], T]) -> T:
 
 
 def save(path: Path, record: Archive | LineArchive) -> None:
+    """Saves a model; of several processes that train it, the first does."""
+    if not is_lead():
+        return
     try:
         if isinstance(record, LineArchive):
             line_file.save(path, record)

@@ -5,6 +5,7 @@ import json
 import shlex
 import signal
 import time
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,22 @@ from dgp_core.outcome import Outcome
 from dgp_core.tables.large_file import TableParts
 from dgp_core.tables.plain import counted, visible
 from dgp_core.tables.recipe import Recipe
+from dgp_core.training.devices import Devices, all_devices
 from dgp_core.training.memory import peak_memory
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.plan import propose
+from dgp_core.training.processes import is_lead
 from dgp_core.training.progress import ProgressBar
 from dgp_core.training.rows import Stream, Survey
-from dgp_core.training.train import HOPELESS, Progress, Rows, Supply, Windows, resume
+from dgp_core.training.train import (
+    HOPELESS,
+    Progress,
+    Rows,
+    Supply,
+    WholeSet,
+    Windows,
+    resume,
+)
 
 PROGRAM = "python -m dgp_core"
 
@@ -135,9 +146,20 @@ def minibatches(record: Archive, train: Dataset) -> Supply:
     """Minibatches in standard units; of many rows there is no copy beside the rows themselves."""
     spec, dtype = record.training, record.state.jitter.dtype
     X, Y = Scaled(train.X, record.scaler.inputs), Scaled(train.Y, record.scaler.outputs)
-    batch = spec.minibatch
-    if batch is not None and batch < len(train) and train.X.size > MOST_COPIED_CELLS:
-        return Windows(X, Y, batch, dtype, spec.seed)
+    batch, devices = spec.minibatch, all_devices()
+    if record.model.mean_field and devices is not None:
+        if devices.processes > 1:
+            raise Refused(
+                "A mean-field posterior has a Gaussian of its own for every row, and trains in one "
+                "process: start one, or take the doubly stochastic posterior."
+            )
+        devices = None
+    if batch is None or batch >= len(train):
+        batch = None
+    if devices is not None and batch is None:
+        return WholeSet.create(X, Y, dtype, devices)
+    if batch is not None and (devices is not None or train.X.size > MOST_COPIED_CELLS):
+        return Windows(X, Y, batch, dtype, spec.seed, devices)
     return Rows.create(X, Y, batch, dtype, spec.seed)
 
 
@@ -145,9 +167,9 @@ def stream(record: Archive, parts: TableParts, found: Survey) -> Stream:
     source, spec = record.source, record.training
     assert source is not None and spec.minibatch is not None
     found, dtype = replace(found, scaler=record.scaler), record.state.jitter.dtype
-    return Stream(
-        parts, found, spec.minibatch, spec.seed, source.held_out, source.split_seed, dtype
-    )
+    split = (source.held_out, source.split_seed)
+    devices = all_devices()
+    return Stream(parts, found, spec.minibatch, spec.seed, *split, dtype, devices=devices)
 
 
 class RunLog:
@@ -225,7 +247,9 @@ def train_and_save(
 ) -> int:
     """Trains to the end or to a signal, with checkpoints; saves; scores on rows held out."""
     spec, saved = record.training, time.monotonic()
-    newest, run_log = record, RunLog(log_file, record, held_out)
+    newest, devices, run_log = record, all_devices(), RunLog(log_file, record, held_out)
+    if devices is not None:
+        _check_alike(record, devices)
 
     def on_chunk(state: TrainState, progress: Progress) -> bool:
         nonlocal saved, newest
@@ -245,8 +269,13 @@ def train_and_save(
     with _Signals() as signals:
         save(out, record)  # before an hour is spent on what then cannot be written
         try:
-            with ProgressBar(spec.steps, record.progress.steps) as bar:
-                state, progress = resume(record.state, supply, spec, record.progress, on_chunk)
+            with ProgressBar(spec.steps, record.progress.steps, is_lead()) as bar:
+                state, progress = resume(
+                    record.state, supply, spec, record.progress, on_chunk, devices=devices
+                )
+            if devices is not None:  # a signal to one is one to all
+                number = -devices.least(-(signals.caught or 0))[0]
+                signals.caught = signal.Signals(number) if number else None
         except BaseException as error:  # whatever it is, what was learnt is kept
             if newest is record:
                 raise
@@ -273,13 +302,25 @@ def train_and_save(
     if int(state.streak) >= HOPELESS:
         log("Its training failed: try a smaller --learning-rate.")
         return 1
-    if held_out is not None and len(held_out):
+    if held_out is not None and len(held_out) and is_lead():
         try:
             print_scores(Outcome(record), held_out)
         except KeyboardInterrupt:
             log("Stopped before it was scored; the model is saved.")
             return 128 + signal.SIGINT
     return 0 if where == out else 1
+
+
+def _check_alike(record: Archive, devices: Devices) -> None:
+    """Refuses processes that train different models, or on different rows."""
+    settings = repr((record.model, record.training, record.source, record.progress.steps))
+    digest = zlib.crc32(settings.encode())
+    low, high = devices.least(digest, -digest)
+    if low != -high:
+        raise Refused(
+            "The processes were not given the same rows and settings: start each by the same "
+            "command, where all of them see the same files."
+        )
 
 
 def print_scores(outcome: Outcome, rows: Dataset) -> None:

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -163,6 +163,14 @@ class DeepGP:
     """q(h^l) of the training rows at every inner layer, where the posterior is mean-field."""
 
 
+class Share(NamedTuple):
+    """That a device's rows are part of a minibatch which the devices of a mesh's axis share."""
+
+    axis: str
+    batch: jax.Array
+    """B: rows of the whole minibatch."""
+
+
 @pytree
 @dataclass(frozen=True)
 class Bound:
@@ -289,7 +297,12 @@ def propagate(
 
 
 def row_draws(
-    key: jax.Array, layer: int, n_rows: int, n_columns: int, dtype, first_block: int = 0
+    key: jax.Array,
+    layer: int,
+    n_rows: int,
+    n_columns: int,
+    dtype,
+    first_block: int | jax.Array = 0,
 ) -> jax.Array:
     """Standard normals (n_rows, n_columns), in each place the same however many there are.
 
@@ -301,18 +314,33 @@ def row_draws(
     return jnp.swapaxes(draws, 1, 2).reshape(-1, n_columns)[:n_rows]
 
 
+def draws_from(
+    first: jax.Array, key: jax.Array, layer: int, n_rows: int, n_columns: int, dtype
+) -> jax.Array:
+    """What `row_draws` draws for n rows from row `first` on, without drawing for those before."""
+    block, within = first // DRAWN_ROWS, first % DRAWN_ROWS
+    draws = row_draws(key, layer, n_rows + DRAWN_ROWS - 1, n_columns, dtype, block)
+    return lax.dynamic_slice_in_dim(draws, within, n_rows)
+
+
 def path_draws(
-    key: jax.Array, model: DeepGP, n_rows: int, n_samples: int = 1
+    key: jax.Array,
+    model: DeepGP,
+    n_rows: int,
+    n_samples: int = 1,
+    first: jax.Array | None = None,
 ) -> tuple[jax.Array, ...]:
-    """ε of every inner layer (S·n_rows, P), and last what the likelihood draws, if anything."""
+    """ε of every inner layer (S·n_rows, P), and last what the likelihood draws, if anything.
+
+    `first` is the place of these rows in a minibatch of which they are a part.
+    """
     dtype = model.layers[0].q_mean.dtype
     widths = [layer.q_mean.shape[1] for layer in model.layers[:-1]]
 
     widths += [model.likelihood.n_draws] if model.likelihood.n_draws else []
     keys = [jax.random.fold_in(key, s) for s in range(n_samples)]
-    samples = [
-        tuple(row_draws(key, l, n_rows, P, dtype) for l, P in enumerate(widths)) for key in keys
-    ]
+    draw = row_draws if first is None else partial(draws_from, first)
+    samples = [tuple(draw(key, l, n_rows, P, dtype) for l, P in enumerate(widths)) for key in keys]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *samples)
 
 
@@ -405,18 +433,27 @@ def bound(
 
 
 def weighted_bound(
-    model: DeepGP, X, Y, weight, key, n_data, n_samples: int = 1, jitter: jax.Array | float = JITTER
+    model: DeepGP,
+    X,
+    Y,
+    weight,
+    key,
+    n_data,
+    n_samples: int = 1,
+    jitter: jax.Array | float = JITTER,
+    share: Share | None = None,
 ) -> Bound:
     """The bound from rows with weights; those of weight 0 are padding.
 
-    A mean-field model has all its rows here, in their order.
+    A mean-field model has all its rows here, in their order. Where devices share the minibatch, the
+    fit is the part that these rows add.
     """
     factors = factorise_all(model, jitter)
     kl = jnp.stack([kl_from_prior(layer) for layer in model.layers])
     if model.hidden:
         fit, apart = independent_fit(factors, model, X, Y, weight, key, n_samples)
         return Bound(fit, kl + apart)
-    return Bound(scaled_fit(factors, model, X, Y, weight, key, n_data, n_samples), kl)
+    return Bound(scaled_fit(factors, model, X, Y, weight, key, n_data, n_samples, share), kl)
 
 
 def independent_fit(
@@ -444,16 +481,30 @@ def independent_fit(
     return fit, jnp.stack([*kl, jnp.zeros_like(fit)])
 
 
-def scaled_fit(factors, model: DeepGP, X, Y, weight, key, n_data, n_samples: int = 1) -> jax.Array:
+def scaled_fit(
+    factors,
+    model: DeepGP,
+    X,
+    Y,
+    weight,
+    key,
+    n_data,
+    n_samples: int = 1,
+    share: Share | None = None,
+) -> jax.Array:
     """N/(B S) Σ_i w_i Σ_s E[log p(y_i | f_i^L)]: the bound's first term; samples are more rows.
 
-    Rows of weight 0 are padding; N and B count the others, whatever their weight w_i.
+    Rows of weight 0 are padding; N and B count the others, whatever their weight w_i. Where
+    devices share the minibatch, this is the part of the sum that these rows add.
     """
-    draws = path_draws(key, model, len(X), n_samples)
+    first = None if share is None else lax.axis_index(share.axis) * len(X)
+    draws = path_draws(key, model, len(X), n_samples, first)
     if n_samples > 1:
         X, Y = jnp.tile(X, (n_samples, 1)), jnp.tile(Y, (n_samples, 1))
         weight = jnp.tile(weight, n_samples)
     total = expected_log_likelihood(
         factors, model.likelihood, X, Y, weight, draws, model.concatenate
     )
-    return total * (n_data / jnp.sum(weight > 0, dtype=weight.dtype))
+    # B S
+    count = jnp.sum(weight > 0, dtype=weight.dtype) if share is None else share.batch * n_samples
+    return total * (n_data / count)

@@ -15,7 +15,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from dgp_core.gp.layers import Used, put, take
-from dgp_core.gp.model import JITTER, MOST_JITTER, Bound, DeepGP, weighted_bound
+from dgp_core.gp.model import JITTER, MOST_JITTER, Bound, DeepGP, Share, weighted_bound
 from dgp_core.gp.pytree import leaf, pytree
 
 ADAM = optax.scale_by_adam()
@@ -124,20 +124,36 @@ def natural_step(
 
 
 def bound_and_gradient(
-    model: DeepGP, X, Y, weight, key, n_data, n_samples: int, jitter, natural: bool
+    model: DeepGP,
+    X,
+    Y,
+    weight,
+    key,
+    n_data,
+    n_samples: int,
+    jitter,
+    natural: bool,
+    share: Share | None = None,
 ) -> tuple[Bound, DeepGP]:
     """The bound and its gradient.
 
     With `natural`, the last layer's KL is left out of the gradient: `natural_step` has it in closed
-    form, and the gradient by the last layer's q is then that of the fit alone.
+    form, and the gradient by the last layer's q is then that of the fit alone. Where devices
+    share the minibatch, their parts are summed, all in one collective.
     """
 
     def objective(model: DeepGP):
-        parts = weighted_bound(model, X, Y, weight, key, n_data, n_samples, jitter)
+        parts = weighted_bound(model, X, Y, weight, key, n_data, n_samples, jitter, share)
         trained = jnp.sum(parts.kl[:-1]) if natural else jnp.sum(parts.kl)
+        if share is not None:
+            trained /= lax.axis_size(share.axis)  # each device adds an equal part of it
         return parts.fit - trained, parts
 
     gradient, parts = jax.grad(objective, has_aux=True)(model)
+    if share is not None:
+        summands, unravel = ravel_pytree((gradient, parts.fit))
+        gradient, fit = unravel(lax.psum(summands, share.axis))
+        parts = replace(parts, fit=fit)
     return parts, gradient
 
 
@@ -152,12 +168,21 @@ def rates_at(rates: Rates, step: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def train_step(
-    state: TrainState, X, Y, weight, key, n_data, rates: Rates, n_samples: int, natural: bool
+    state: TrainState,
+    X,
+    Y,
+    weight,
+    key,
+    n_data,
+    rates: Rates,
+    n_samples: int,
+    natural: bool,
+    share: Share | None = None,
 ) -> tuple[TrainState, Bound]:
     """One step from one minibatch; where it fails, the state before it with more caution."""
     model = state.model
     parts, gradient = bound_and_gradient(
-        model, X, Y, weight, key, n_data, n_samples, state.jitter, natural
+        model, X, Y, weight, key, n_data, n_samples, state.jitter, natural, share
     )
     learning_rate, natural_rate = rates_at(rates, state.step)
     before, unravel = ravel_pytree(model)

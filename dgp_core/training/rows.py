@@ -24,6 +24,7 @@ from jax.typing import DTypeLike
 from dgp_core.gp.data import Moments, Scaler, Task
 from dgp_core.gp.domain import Domain
 from dgp_core.gp.model import SKETCH
+from dgp_core.training.devices import Devices, Shares
 from dgp_core.training.train import LONGEST_CHUNK, Queue
 
 BUFFER_CELLS = 1 << 21
@@ -174,6 +175,8 @@ class Stream:
     dtype: DTypeLike = jnp.float64
     buffer: int | None = None
     """Rows that are shuffled together; at least one part."""
+    devices: Devices | None = None
+    """Those that share a minibatch, where there are several."""
     _ready: dict[int, Future] = field(default_factory=dict, init=False)
 
     def __post_init__(self):
@@ -197,7 +200,7 @@ class Stream:
         """Training rows."""
         return sum(self.survey.sizes)
 
-    def ahead(self, step: int, n_steps: int) -> tuple[Queue, int]:
+    def ahead(self, step: int, n_steps: int) -> tuple[Queue | Shares, int]:
         """The minibatches of the next steps, and for how many of n they last."""
         place, within = divmod(step, self.length)
         for wanted in (place, place + 1):
@@ -207,13 +210,17 @@ class Stream:
             del self._ready[old]
         return self._ready[place].result(), min(n_steps, self.length - within)
 
-    def queue(self, place: int) -> Queue:
+    def queue(self, place: int) -> Queue | Shares:
         """The batches of the steps from place·K on, K of them."""
         K, B = self.length, self.minibatch
-        X, Y = self.rows(place * K * B, K * B)
+        X, Y = (a.reshape(K, B, -1) for a in self.rows(place * K * B, K * B))
+        if self.devices is not None:
+            return self.devices.share(
+                lambda places: (X[:, places], Y[:, places]), B, place * K, self.n, self.dtype
+            )
         return Queue(
-            jnp.asarray(X.reshape(K, B, -1), self.dtype),
-            jnp.asarray(Y.reshape(K, B, -1), self.dtype),
+            jnp.asarray(X, self.dtype),
+            jnp.asarray(Y, self.dtype),
             jnp.asarray(place * K, jnp.int64),
             jnp.asarray(self.n, jnp.int64),
         )

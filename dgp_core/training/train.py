@@ -11,11 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
+from jax.sharding import Mesh, PartitionSpec
 from jax.typing import DTypeLike
 
 from dgp_core.gp.data import Scaled
-from dgp_core.gp.model import Bound, DeepGP
+from dgp_core.gp.model import Bound, DeepGP, Share
 from dgp_core.gp.pytree import leaf
+from dgp_core.training.devices import AXIS, SPECS, Devices, Shares, first_copies, lost_processes
 from dgp_core.training.optimise import Rates, TrainState, create_state, train_step
 
 LONGEST_CHUNK = 1000
@@ -180,17 +182,19 @@ class Windows:
         minibatch: int,
         dtype: DTypeLike,
         seed: int,
+        devices: Devices | None = None,
     ):
         self.X, self.Y, self.minibatch, self.dtype = X, Y, minibatch, dtype
+        self.devices = devices
         self.n = jnp.asarray(len(X), jnp.int64)
         self.length = max(1, min(LONGEST_CHUNK, QUEUED_CELLS // (minibatch * X.shape[1])))
         """Batches that are made ready together."""
         self._order = np.random.default_rng(seed).permutation(len(X))
         self._key = jax.random.key(seed)
-        self._queue: tuple[int, Queue] | None = None
+        self._queue: tuple[int, Queue | Shares] | None = None
         """The batches made last, by their place; no cache that would hold the rows in a circle."""
 
-    def ahead(self, step: int, n_steps: int) -> "tuple[Queue, int]":
+    def ahead(self, step: int, n_steps: int) -> "tuple[Queue | Shares, int]":
         """The minibatches of the next steps, and for how many of n they last."""
         place, within = divmod(step, self.length)
         kept = self._queue
@@ -198,24 +202,53 @@ class Windows:
             kept = self._queue = (place, self._make_queue(place))
         return kept[1], min(n_steps, self.length - within)
 
-    def _make_queue(self, place: int) -> "Queue":
+    def _make_queue(self, place: int) -> "Queue | Shares":
         """The batches of the steps from place·K on, K of them."""
-        K, B = self.length, self.minibatch
+        K, B, N = self.length, self.minibatch, len(self._order)
         first = jnp.asarray(place * K, jnp.int64)
         offsets = np.asarray(_offsets(self._key, first + jnp.arange(K), self.n))
-        rows = self._order[(offsets[:, None] + np.arange(B)) % len(self._order)].ravel()
-        X, Y = (jnp.asarray(a[rows].reshape(K, B, -1), self.dtype) for a in (self.X, self.Y))
+
+        def take(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            rows = self._order[(offsets[:, None] + places) % N].ravel()
+            X, Y = (a[rows].reshape(K, len(places), -1) for a in (self.X, self.Y))
+            return X, Y
+
+        if self.devices is not None:
+            return self.devices.share(take, B, place * K, N, self.dtype)
+        X, Y = (jnp.asarray(a, self.dtype) for a in take(np.arange(B)))
         return Queue(X, Y, first, self.n)
 
 
+class WholeSet(NamedTuple):
+    """All rows in every step, split over devices: the steps of `Rows` without minibatches."""
+
+    shares: Shares
+
+    @classmethod
+    def create(
+        cls, X: np.ndarray | Scaled, Y: np.ndarray | Scaled, dtype: DTypeLike, devices: Devices
+    ) -> "WholeSet":
+        return cls(
+            devices.share(lambda rows: (X[rows][None], Y[rows][None]), len(X), 0, len(X), dtype)
+        )
+
+    @property
+    def n(self) -> jax.Array:
+        return first_copies(self.shares.n)
+
+    def ahead(self, step: int, n_steps: int) -> tuple[Shares, int]:
+        """These rows, which serve any step."""
+        return self.shares, n_steps
+
+
 class Supply(Protocol):
-    """Where training takes its rows from: `Rows` or `Windows` in memory, or `rows.Stream` from a
-    file."""
+    """Where training takes its rows from: `Rows`, `Windows` or `WholeSet` in memory, or
+    `rows.Stream` from a file."""
 
     @property
     def n(self) -> jax.Array | int: ...
 
-    def ahead(self, step: int, n_steps: int) -> tuple[Rows | Queue, int]:
+    def ahead(self, step: int, n_steps: int) -> tuple[Rows | Queue | Shares, int]:
         """Rows for the steps from `step` on, and for how many of n steps they last."""
         ...
 
@@ -247,19 +280,21 @@ def _offsets(key: jax.Array, steps: jax.Array, n: jax.Array) -> jax.Array:
     return jax.vmap(lambda step: window_offset(step_keys(key, step)[0], n))(steps)
 
 
-@partial(jax.jit, static_argnames=("minibatch", "samples", "natural"))
-def _chunk(state, rows: Rows | Queue, n_data, n_steps, rates, *, minibatch, samples, natural):
+def _steps(
+    state, rows: Rows | Queue | Shares, n_data, n_steps, rates, *, minibatch, samples, natural
+):
     L = len(state.model.layers)
     dtype = state.jitter.dtype
     record = Bound(jnp.zeros(LONGEST_CHUNK, dtype), jnp.zeros((LONGEST_CHUNK, L), dtype))
     theta, unravel = ravel_pytree(state.model)
+    share = Share(AXIS, rows.size.astype(dtype)) if isinstance(rows, Shares) else None
 
     def body(i, carry):
         state, theta, record = carry
         state = replace(state, model=unravel(theta))
         key_rows, key_bound = step_keys(state.key, state.step)
         batch = rows.batch(key_rows, minibatch, state.step)
-        state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural)
+        state, parts = train_step(state, *batch, key_bound, n_data, rates, samples, natural, share)
         record = jax.tree.map(lambda r, p: r.at[i].set(p), record, parts)
         return replace(state, model=None), ravel_pytree(state.model)[0], record
 
@@ -268,9 +303,26 @@ def _chunk(state, rows: Rows | Queue, n_data, n_steps, rates, *, minibatch, samp
     return replace(state, model=unravel(theta)), record
 
 
+_chunk = partial(jax.jit, static_argnames=("minibatch", "samples", "natural"))(_steps)
+
+
+@partial(jax.jit, static_argnames=("mesh", "samples", "natural"))
+def _shared_chunk(state, rows: Shares, n_data, n_steps, rates, *, mesh: Mesh, samples, natural):
+    """The same steps on every device of a mesh, each with its share of the rows."""
+    every = PartitionSpec()
+    steps = partial(_steps, minibatch=None, samples=samples, natural=natural)
+    return jax.shard_map(
+        steps,
+        mesh=mesh,
+        in_specs=(every, SPECS, every, every, every),
+        out_specs=every,
+        check_vma=False,
+    )(state, rows, n_data, n_steps, rates)
+
+
 def train_chunk(
     state: TrainState,
-    rows: Rows | Queue,
+    rows: Rows | Queue | Shares,
     spec: TrainSpec,
     n_steps: int,
     n_data: int | None = None,
@@ -284,20 +336,23 @@ def train_chunk(
         raise ValueError(f"A chunk has 0 to {LONGEST_CHUNK} steps, not {n_steps}.")
     if state.model.hidden:
         check_hidden(state.model, rows)
-    state, record = _chunk(
-        state,
-        rows,
-        np.asarray(rows.n if n_data is None else n_data, state.jitter.dtype),
-        np.int64(n_steps),
-        spec.rates,
-        minibatch=None if rows.weight is not None else spec.minibatch,
-        samples=spec.samples,
-        natural=spec.natural,
-    )
+    N = np.asarray(rows.n if n_data is None else n_data, state.jitter.dtype)
+    options = {"samples": spec.samples, "natural": spec.natural}
+    if isinstance(rows, Shares):
+        everywhere = Devices(rows.mesh).replicate((state, N, np.int64(n_steps), spec.rates))
+        state, N, n, rates = everywhere
+        with lost_processes():
+            result = _shared_chunk(state, rows, N, n, rates, mesh=rows.mesh, **options)
+            state, record = jax.block_until_ready(first_copies(result))
+    else:
+        minibatch = None if rows.weight is not None else spec.minibatch
+        state, record = _chunk(
+            state, rows, N, np.int64(n_steps), spec.rates, minibatch=minibatch, **options
+        )
     return state, jax.tree.map(lambda a: np.asarray(a)[:n_steps], record)
 
 
-def check_hidden(model: DeepGP, rows: Rows | Queue) -> None:
+def check_hidden(model: DeepGP, rows: Rows | Queue | Shares) -> None:
     """Refuses rows that are not those of a mean-field model's q(h)."""
     n = len(model.hidden[0].mean)
     if rows.weight is None:
@@ -361,10 +416,13 @@ def resume(
     progress: Progress,
     on_chunk: Callable[[TrainState, Progress], bool | None] | None = None,
     n_data: int | None = None,
+    devices: Devices | None = None,
 ) -> tuple[TrainState, Progress]:
-    """Goes on from a state, up to `spec.steps` steps in all."""
+    """Goes on from a state, up to `spec.steps` steps in all; `devices` are those of the rows."""
     start, before = time.perf_counter(), progress.seconds
     chunk = 10
+    if devices is not None:
+        state = devices.from_lead(state)
     while not progress.stopped:
         n_steps = min(chunk, spec.steps - progress.steps)
         if n_steps <= 0:
@@ -391,6 +449,10 @@ def resume(
             progress.stopped = f"reached {spec.seconds:g} seconds"
         if on_chunk is not None and on_chunk(state, progress) and not progress.stopped:
             progress.stopped = "stopped by request"
+        if devices is not None:  # clocks and signals are each process's own
+            chunk, going = devices.least(chunk, not progress.stopped)
+            if not (going or progress.stopped):
+                progress.stopped = "stopped by request"
     return state, progress
 
 
