@@ -7,6 +7,7 @@ show them. `python -m datasets.starts` makes the files anew.
 
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from datasets import catalogue, moments
 from datasets.toys import FIRST_POINTS
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.likelihoods import for_task
-from dgp_core.gp.model import ModelSpec
+from dgp_core.gp.model import ModelSpec, Posterior
 from dgp_core.live.run import Run
 from dgp_core.live.views.playground import View1D, View2D, ViewMany, view
 from dgp_core.training.train import TrainSpec
@@ -26,8 +27,22 @@ FOLDER = Path(__file__).parent / "films"
 NAMES = catalogue.names("toy")
 """Sets that have a film."""
 
-FILMS = {name: (name, None) for name in NAMES} | {"digits_2": ("digits", 2)}
-"""By their files: the set, and the width of inner layers where a lesson wants them narrow."""
+
+class Filmed(NamedTuple):
+    """What a film shows."""
+
+    of: str
+    """The set."""
+    width: int | None = None
+    """Of inner layers, where a lesson wants them narrow."""
+    posterior: Posterior = "doubly_stochastic"
+
+
+FILMS = {name: Filmed(name) for name in NAMES} | {
+    "digits_2": Filmed("digits", 2),
+    "step_mean_field": Filmed("step", posterior="mean_field"),
+}
+"""By their files."""
 
 TRAIN = TrainSpec(steps=20_000, learning_rate=0.01, minibatch=None, decay=False)
 
@@ -42,15 +57,21 @@ def data_of(name: str) -> Dataset:
     return catalogue.load(name, **options)
 
 
-def model_of(data: Dataset, width: int | None = None) -> ModelSpec:
+def model_of(
+    data: Dataset, width: int | None = None, posterior: Posterior = "doubly_stochastic"
+) -> ModelSpec:
     """What a film shows; a page that starts with another model has no film."""
     likelihood = for_task(data.task, n_classes=len(data.classes))
-    return ModelSpec(layers=2, inducing=25, widths=width, likelihood=likelihood)
+    return ModelSpec(
+        layers=2, inducing=25, widths=width, likelihood=likelihood, posterior=posterior
+    )
 
 
-def record(data: Dataset, steps: tuple[int, ...] = STEPS, width: int | None = None) -> list[View]:
+def record(
+    data: Dataset, steps: tuple[int, ...] = STEPS, model: ModelSpec | None = None
+) -> list[View]:
     """The moments of a run at these steps, computed now."""
-    run, views = Run(data, model_of(data, width), TRAIN), []
+    run, views = Run(data, model or model_of(data), TRAIN), []
     run.prepare()
     run.advance()
     for step in steps:
@@ -70,9 +91,9 @@ def film(name: str) -> list[View]:
 
 def film_of(data: Dataset, model: ModelSpec) -> tuple[View, ...]:
     """The film of just these rows and this model, if there is one."""
-    for name, (of, width) in FILMS.items():
-        if of == data.name and model == model_of(data, width):
-            own = data_of(of)
+    for name, shown in FILMS.items():
+        if shown.of == data.name and model == model_of(data, shown.width, shown.posterior):
+            own = data_of(shown.of)
             same = np.array_equal(data.X, own.X) and np.array_equal(data.Y, own.Y)
             return _film(name) if same else ()
     return ()
@@ -86,9 +107,9 @@ def _film(name: str) -> tuple[View, ...]:
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for name, (of, width) in FILMS.items():
-        path = FOLDER / f"{name}.npz"
-        moments.save(path, record(data_of(of), width=width))
+    for name, shown in FILMS.items():
+        path, data = FOLDER / f"{name}.npz", data_of(shown.of)
+        moments.save(path, record(data, model=model_of(data, shown.width, shown.posterior)))
         print(f"{name}: {path.stat().st_size / 1024:,.0f} KB", flush=True)
 
 
