@@ -51,7 +51,7 @@ def passage_figure(way: Passage, y_name: str, ink: Ink, height: int = 285) -> di
         "name": "samples",
         "x": typed(way.first[rows]),
         "y": typed(way.last[rows]),
-        "marker": {"color": tint(DEEP if way.tied else SINGLE, 0.5), "size": 5},
+        "marker": {"color": tint(ink.deep if way.tied else ink.single, 0.5), "size": 5},
         "hovertemplate": "%{x:.3g} leaves layer 1, %{y:.3g} layer 2<extra></extra>",
     }
     return {"data": [cloud], "layout": layout}
@@ -78,12 +78,12 @@ def signal_figure(
     seen = steps > 0  # before the first step, layer 1 adds nothing
     if not seen.any():
         return saying("The curve begins with the first step.", ink, height)
-    words, colour, dash = LOOKS["tied" if tied else "apart"]
+    words, _, dash = LOOKS["tied" if tied else "apart"]
     trace = {
         **line(typed(steps[seen]), typed(np.clip(values[seen], LEAST, MOST))),
         "mode": "lines" if seen.sum() > 1 else "markers",
         "name": words,
-        "line": {"color": colour, "width": 2.4, "dash": dash},
+        "line": {"color": ink.deep if tied else ink.single, "width": 2.4, "dash": dash},
         "hovertemplate": f"{words}: " + "%{y:.3g} at step %{x:,.0f}<extra></extra>",
     }
     layout = _ratio_layout(ink, height) | {"showlegend": False}

@@ -52,19 +52,15 @@ def ratios(values: list[float]) -> str:
 
 def measured_table() -> str:
     """Every case after its last step, over all seeds."""
-    lines = [["layers", "bound", "signal / noise", "leaving layer 1", "coverage", "log density"]]
-    for case in CASES:
-        rows = at_end(case)
-        lines.append(
-            [
-                LOOKS[case][0],
-                between([row.bound for row in rows], ".0f"),
-                ratios([row.signal for row in rows]),
-                between([row.first_sd for row in rows], ".2f"),
-                between([100 * row.coverage for row in rows], ".0f") + " %",
-                between([row.log_density for row in rows], ".2f"),
-            ]
-        )
+    ends = [at_end(case) for case in CASES]
+    lines = [["after 5,000 steps", *(LOOKS[case][0] for case in CASES)]]
+    lines += [
+        ["bound (nats)", *(between([row.bound for row in rows], ".0f") for rows in ends)],
+        ["signal-to-noise ratio", *(ratios([row.signal for row in rows]) for rows in ends)],
+        ["leaving layer 1 (sd)", *(between([r.first_sd for r in rows], ".2f") for rows in ends)],
+        ["coverage (%)", *(between([100 * r.coverage for r in rows], ".0f") for rows in ends)],
+        ["log density (nats)", *(between([r.log_density for r in rows], ".1f") for rows in ends)],
+    ]
     return markdown_table(lines)
 
 
@@ -93,10 +89,9 @@ LESSON = lesson.Lesson(
             "layers tied: given the inducing points, a layer sees exactly what left the one below."
         ),
         lesson.Equation(
-            r"q(\{F^l, U^l\}_{l=1}^{L}) = \prod_{l=1}^{L} "
-            r"p(F^l \mid U^l;\; F^{l-1}, Z^{l-1})\, q(U^l)",
-            "The paper's posterior: only q(U) is approximate, and every layer's input is the "
-            "layer below.",
+            r"q = \prod_{l=1}^{L} p(F^l \mid U^l;\; F^{l-1}, Z^{l-1})\, q(U^l)",
+            "The paper's posterior of all F and U: only q(U) is approximate, and every layer's "
+            "input is the layer below.",
             "12",
         ),
         lesson.Words(
@@ -106,8 +101,9 @@ LESSON = lesson.Lesson(
             "below."
         ),
         lesson.Equation(
-            r"q = \prod_{l=1}^{L} p(F^l \mid U^l;\; H^{l-1}, Z^{l-1})\, q(U^l) \; "
-            r"\prod_{l=1}^{L-1} \prod_{n=1}^{N} \mathcal{N}(h_n^l;\; m_n^l, s_n^l)",
+            r"\begin{split} q = &\prod_{l=1}^{L} p(F^l \mid U^l;\; H^{l-1}, Z^{l-1})\, q(U^l) \\ "
+            r"&\cdot \prod_{l=1}^{L-1} \prod_{n=1}^{N} \mathcal{N}(h_n^l;\; m_n^l, s_n^l) "
+            r"\end{split}",
             "Theirs, with the same sparse layers, and H⁰ = X. F and H of the same layer are "
             "independent of each other.",
         ),
@@ -171,8 +167,9 @@ LESSON = lesson.Lesson(
         lesson.Words(
             "## What was measured\n\n"
             "Both posteriors trained from four seeds for 5,000 steps, as above, and were judged "
-            "on 2,000 rows that they had not seen. In the third line mean-field starts with the "
-            "noise 1e-5 that the tied layers start with; in the second, as in this app, with 0.01."
+            "on 2,000 rows that they had not seen. In the last column mean-field starts with the "
+            "noise 1e-5 that the tied layers start with; in the one before, as in this app, with "
+            "0.01."
         ),
         lesson.Picture(
             measured,

@@ -74,6 +74,9 @@ def test_from_a_sure_start_layer_1_is_turned_off_and_else_it_is_not():
     gains = [a.bound - b.bound for a, b in zip(on, off, strict=True)]
     assert 15 < min(gains) and max(gains) < 25
     assert min(row.signal for row in at_end("tied")) > 5000
+    for row in stored():
+        if row.step == 1000 and row.draw == 0 and row.case != "apart_sure":
+            assert row.signal > 5000 if row.case == "tied" else 4 < row.signal < 5
 
 
 def test_the_tied_cloud_is_slanted_and_the_other_round():
@@ -174,8 +177,8 @@ def test_it_opens_with_films_equations_and_what_was_measured(page):
         assert "recording of step" in shown[f"{scene}/numbers"]["text"]
         assert shown[f"{scene}/deep"]["figure"]["data"]
     assert r"\tag{12}" in page.latex[0].value and len(page.latex) == 3
-    table = next(m.value for m in page.markdown if m.value.startswith("| layers"))
-    assert table.count("\n") == 4 and "independent, noise 1e-5 at the start" in table
+    table = next(m.value for m in page.markdown if m.value.startswith("| after 5,000"))
+    assert table.count("\n") == 6 and "independent, noise 1e-5 at the start" in table
     assert "independence_measured" in made(page)
     runs = page.session_state.lesson_runs
     spec = server().workshop.watch(runs[6, "apart"]).model
