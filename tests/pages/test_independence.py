@@ -178,7 +178,7 @@ def test_it_opens_with_films_equations_and_what_was_measured(page):
         assert shown[f"{scene}/deep"]["figure"]["data"]
     assert r"\tag{12}" in page.latex[0].value and len(page.latex) == 3
     table = next(m.value for m in page.markdown if m.value.startswith("| after 5,000"))
-    assert table.count("\n") == 6 and "independent, noise 1e-5 at the start" in table
+    assert table.count("\n") == 6 and "same, from noise 1e-5" in table
     assert "independence_measured" in made(page)
     runs = page.session_state.lesson_runs
     spec = server().workshop.watch(runs[6, "apart"]).model
@@ -208,4 +208,4 @@ def test_a_click_in_a_prediction_chooses_the_row():
 
 def test_the_sheet_prints_the_measurements():
     printed = sheet(names_of(LESSON)["LESSON"])
-    assert "(12)" in printed and "<table>" in printed and "independent, noise 1e-5" in printed
+    assert "(12)" in printed and "<table>" in printed and "same, from noise 1e-5" in printed
