@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import jax
 import numpy as np
 
 from datasets import catalogue
@@ -20,8 +19,8 @@ from dgp_core.gp.model import DeepGP, ModelSpec, create_model
 from dgp_core.gp.pytree import leaf
 from dgp_core.live.views.evaluate import Evaluated
 from dgp_core.live.views.independence import passage, signal_to_noise
-from dgp_core.training.optimise import TrainState, create_state
-from dgp_core.training.train import LONGEST_CHUNK, Rows, TrainSpec, train_chunk
+from dgp_core.training.optimise import TrainState
+from dgp_core.training.train import LONGEST_CHUNK, Rows, TrainSpec, train, train_chunk
 
 FILE = Path(__file__).parent / "independence.json"
 CASES = ("tied", "apart", "apart_sure")
@@ -72,7 +71,8 @@ def start(case: str, seed: int, draw: int) -> tuple[TrainState, Scaler, Dataset]
     model = create_model(spec, scaler.inputs(data.X), seed=seed)
     if case == "apart_sure":
         model = surer(model)
-    return create_state(model, jax.random.key(seed)), scaler, data
+    none = replace(TRAIN, steps=0, seed=seed)
+    return train(model, scaler.inputs(data.X), scaler.outputs(data.Y), none)[0], scaler, data
 
 
 def surer(model: DeepGP) -> DeepGP:
