@@ -64,7 +64,7 @@ NAMES = {
     "student_t": "Student-t (outliers)",
     "poisson": "Poisson",
     "doubly_stochastic": "Doubly stochastic",
-    "mean_field": "Mean-field (independent layers)",
+    "mean_field": "Mean-field",
     "bernoulli": "Bernoulli",
     "robust_max": "Robust max",
     "softmax": "Softmax",
