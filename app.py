@@ -46,15 +46,18 @@ if __name__ == "__main__":
                 st.Page("pages/learn/why_deep.py", title="3 · Why deep?"),
                 st.Page("pages/learn/why_not_zero_mean.py", title="4 · Why not zero mean?"),
                 st.Page("pages/learn/the_bound.py", title="5 · The bound"),
-                st.Page("pages/learn/doubly_stochastic.py", title="6 · Doubly stochastic"),
                 st.Page(
-                    "pages/learn/prediction_is_a_mixture.py", title="7 · Prediction is a mixture"
+                    "pages/learn/what_independence_costs.py", title="6 · What independence costs"
                 ),
-                st.Page("pages/learn/does_depth_help.py", title="8 · Does depth help?"),
-                st.Page("pages/learn/classes.py", title="9 · Classes"),
-                st.Page("pages/learn/for_practitioners.py", title="10 · For practitioners"),
-                st.Page("pages/learn/scale.py", title="11 · Scale"),
-                st.Page("pages/learn/results.py", title="12 · Results"),
+                st.Page("pages/learn/doubly_stochastic.py", title="7 · Doubly stochastic"),
+                st.Page(
+                    "pages/learn/prediction_is_a_mixture.py", title="8 · Prediction is a mixture"
+                ),
+                st.Page("pages/learn/does_depth_help.py", title="9 · Does depth help?"),
+                st.Page("pages/learn/classes.py", title="10 · Classes"),
+                st.Page("pages/learn/for_practitioners.py", title="11 · For practitioners"),
+                st.Page("pages/learn/scale.py", title="12 · Scale"),
+                st.Page("pages/learn/results.py", title="13 · Results"),
                 st.Page("pages/learn/glossary.py", title="Glossary", url_path="glossary"),
                 st.Page("pages/learn/for_teachers.py", title="For teachers"),
             ],

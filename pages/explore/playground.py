@@ -65,7 +65,7 @@ NAMES = {
     "poisson": "Poisson",
     "negative_binomial": "Negative binomial",
     "doubly_stochastic": "Doubly stochastic",
-    "mean_field": "Mean-field (independent layers)",
+    "mean_field": "Mean-field",
     "bernoulli": "Bernoulli",
     "robust_max": "Robust max",
     "softmax": "Softmax",

@@ -1,4 +1,4 @@
-"""What a step costs as rows grow, and what depth buys: lessons 11 and 12."""
+"""What a step costs as rows grow, and what depth buys: lessons 12 and 13."""
 
 from collections.abc import Mapping, Sequence
 

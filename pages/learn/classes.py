@@ -1,4 +1,4 @@
-"""Lesson 9: classes, and a hidden layer that pulls them apart."""
+"""Lesson 10: classes, and a hidden layer that pulls them apart."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from pages.ui.choices import Choices
 from pages.ui.lessons import lesson
 from pages.ui.theme import page_ink
 
-NUMBER = 9
+NUMBER = 10
 WANTED = lesson.Hand("want_banana", False, (False, True))
 
 lesson.take_hands(NUMBER, (WANTED,))

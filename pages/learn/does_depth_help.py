@@ -1,4 +1,4 @@
-"""Lesson 8: where depth helps, where it does not, and what was measured."""
+"""Lesson 9: where depth helps, where it does not, and what was measured."""
 
 from functools import partial
 
@@ -216,7 +216,7 @@ HOSTS = (
     (("layers_words", 0, ""),),
 )
 LESSON = lesson.Lesson(
-    number=8,
+    number=9,
     title="Does depth help?",
     summary="Sometimes much, sometimes not at all; and a second layer may only train better.",
     minutes=20,

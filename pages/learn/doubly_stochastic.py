@@ -1,4 +1,4 @@
-"""Lesson 6: the two randomnesses of training, and why they do no harm."""
+"""Lesson 7: the two randomnesses of training, and why they do no harm."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +27,7 @@ from pages.ui.lessons.link import find
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 
-NUMBER = 6
+NUMBER = 7
 ROWS = 100  # of the step data; a minibatch of as many is all of them
 PEOPLE = 8  # who average estimates of the bound, each their own
 ROUNDING = 1e-15  # below it, the digits of a difference mean nothing

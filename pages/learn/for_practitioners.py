@@ -1,4 +1,4 @@
-"""Lesson 10: how large, how deep, how long, and what goes wrong."""
+"""Lesson 11: how large, how deep, how long, and what goes wrong."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,7 @@ from pages.ui.choices import Choices
 from pages.ui.lessons import lesson
 from pages.ui.theme import page_ink
 
-NUMBER = 10
+NUMBER = 11
 ink = page_ink()
 LOOK = Look(ink)
 ELEMENTS = ("deep", "bound", "bound_words")
@@ -241,7 +241,7 @@ BEFORE: tuple[lesson.Part, ...] = (
         "(lessons 5 and 8), so what you risk is time more than "
         "[overfitting](glossary#overfitting); held-out rows tell.\n\n"
         "## When to stop?\n\n"
-        "When the *smoothed* bound has levelled off. It trembles (lesson 6), so compare the "
+        "When the *smoothed* bound has levelled off. It trembles (lesson 7), so compare the "
         "mean of the last 500 steps with the mean of the 500 before: a gain of less than a "
         "hundredth of a nat a row is not worth waiting for. Let rates fall towards the end. "
         "And look at held-out rows; not to stop early, since the bound does not overfit as a "

@@ -17,13 +17,14 @@ PLACES = {
     3: ("lesson 3", "why_deep"),
     4: ("lesson 4", "why_not_zero_mean"),
     5: ("lesson 5", "the_bound"),
-    6: ("lesson 6", "doubly_stochastic"),
-    7: ("lesson 7", "prediction_is_a_mixture"),
-    8: ("lesson 8", "does_depth_help"),
-    9: ("lesson 9", "classes"),
-    10: ("lesson 10", "for_practitioners"),
-    11: ("lesson 11", "scale"),
-    12: ("lesson 12", "results"),
+    6: ("lesson 6", "what_independence_costs"),
+    7: ("lesson 7", "doubly_stochastic"),
+    8: ("lesson 8", "prediction_is_a_mixture"),
+    9: ("lesson 9", "does_depth_help"),
+    10: ("lesson 10", "classes"),
+    11: ("lesson 11", "for_practitioners"),
+    12: ("lesson 12", "scale"),
+    13: ("lesson 13", "results"),
 }
 
 
@@ -73,28 +74,28 @@ TERMS = (
         "Accuracy",
         "The share of held-out rows whose likeliest class came true. It does not see how sure a "
         "model was.",
-        (9,),
+        (10,),
     ),
     Term(
         "adam",
         "Adam",
         "A way of climbing with noisy gradients: each parameter has a step of its own size, from "
         "the recent mean and spread of its gradient.",
-        (6, 10),
+        (7, 11),
     ),
     Term(
         "auc",
         "AUC",
         "The area under the ROC curve: how often, of one row of each class, the right one has the "
         "higher probability. 0.5 is a coin, 1 is perfect order.",
-        (12,),
+        (13,),
     ),
     Term(
         "bernoulli",
         "Bernoulli likelihood",
         "For two classes: the function is sent through the normal distribution function Φ and "
         "becomes the probability of the second class.",
-        (9,),
+        (10,),
         r"p(y = 1 \mid f) = \Phi(f)",
     ),
     Term(
@@ -102,7 +103,7 @@ TERMS = (
         "Bound",
         "What training maximises: the fit less the KL of every layer. It never lies above the log "
         "evidence.",
-        (2, 5, 6),
+        (2, 5, 7),
         r"\mathcal{L}",
     ),
     Term(
@@ -110,14 +111,14 @@ TERMS = (
         "Calibration",
         "Whether probabilities come true: of all rows called 80 %, four in five should be right; "
         "of all 95 % intervals, 95 in a hundred should hold their row.",
-        (9, 10),
+        (10, 11),
     ),
     Term(
         "cholesky",
         "Cholesky factor",
         "A lower-triangular matrix whose square is a covariance. It solves the equations of a GP, "
         "and fails where the covariance has lost its digits.",
-        (10,),
+        (11,),
         r"K = R R^\top",
     ),
     Term(
@@ -125,7 +126,7 @@ TERMS = (
         "Component",
         "One Gaussian of a predictive mixture: what the last layer says at the end of one sample "
         "path.",
-        (7,),
+        (8,),
     ),
     Term(
         "composition",
@@ -146,7 +147,7 @@ TERMS = (
         "coverage",
         "Coverage",
         "The share of held-out rows inside an interval that promised to hold, say, 95 % of them.",
-        (10,),
+        (11,),
     ),
     Term(
         "crps",
@@ -154,7 +155,7 @@ TERMS = (
         "A score of a whole predictive distribution in the units of y: how far its cumulative "
         "curve is from a step at what happened. Less is better; for a point forecast it is the "
         "absolute error.",
-        (10,),
+        (11,),
     ),
     Term(
         "deep-gaussian-process",
@@ -168,14 +169,14 @@ TERMS = (
         "Departure (how much a layer changes its input)",
         "How far a layer's output is from its mean function: 0 % passes its input on, 100 % makes "
         "something new of it.",
-        (5, 8),
+        (5, 9),
     ),
     Term(
         "draw",
         "Draw (function draw)",
         "One whole function that a model thinks possible, its values drawn together. The thin "
         "lines of the pictures.",
-        (1, 3, 7),
+        (1, 3, 8),
     ),
     Term(
         "elbo",
@@ -189,14 +190,14 @@ TERMS = (
         "ε, the noise of a path",
         "Standard normal numbers that say where within a layer's uncertainty a sample path goes. "
         "Drawn apart from the parameters, so that gradients pass through.",
-        (6,),
+        (7,),
         r"\varepsilon \sim \mathcal{N}(0, I)",
     ),
     Term(
         "epoch",
         "Epoch",
         "As many steps as it takes until all rows could have been seen once: N/B of them.",
-        (11,),
+        (12,),
         r"N / B",
     ),
     Term(
@@ -211,20 +212,20 @@ TERMS = (
         "fit",
         "Fit (expected log-likelihood)",
         "The bound's first part: how likely the data are, averaged over what the layers might do.",
-        (5, 6),
+        (5, 7),
         r"\sum_i \mathbb{E}_{q(f_i^L)}[\log p(y_i \mid f_i^L)]",
     ),
     Term(
         "float32",
         "float32, float64",
         "Numbers of about 7 and 16 digits. A GP subtracts nearly equal numbers, so digits matter.",
-        (10,),
+        (11,),
     ),
     Term(
         "gaussian",
         "Gaussian (normal) distribution",
         "The bell curve: all of it is said by a mean and a variance.",
-        (1, 7),
+        (1, 8),
         r"\mathcal{N}(\mu, \sigma^2)",
     ),
     Term(
@@ -239,7 +240,7 @@ TERMS = (
         "held-out",
         "Held-out rows",
         "Rows that no model has seen in training, kept to judge it by.",
-        (8, 10),
+        (9, 11),
     ),
     Term(
         "identity",
@@ -253,7 +254,7 @@ TERMS = (
         "Inducing points, inducing inputs",
         "A layer remembers its function by the values u at M inputs Z, which are learned. The "
         "triangles of the pictures.",
-        (2, 10),
+        (2, 11),
         r"Z,\; u = f(Z)",
     ),
     Term(
@@ -261,7 +262,7 @@ TERMS = (
         "Jensen's inequality",
         "The log of an average lies above the average of logs. It is why the bound is one, and why "
         "paths are averaged before the log is taken.",
-        (5, 7),
+        (5, 8),
         r"\log \mathbb{E}[z] \ge \mathbb{E}[\log z]",
     ),
     Term(
@@ -269,14 +270,14 @@ TERMS = (
         "Jitter",
         "A tiny number added to the diagonal of a covariance, so that rounding does not make it "
         "indefinite.",
-        (10,),
+        (11,),
     ),
     Term(
         "k-means",
         "k-means",
         "A way of putting M centres among the rows, each in the middle of those nearest to it. "
         "Start values of Z.",
-        (10,),
+        (11,),
     ),
     Term(
         "kernel",
@@ -291,7 +292,7 @@ TERMS = (
         "KL divergence",
         "How far one distribution is from another, in nats, and never negative. In the bound it is "
         "the price that a layer pays for leaving its prior.",
-        (2, 5, 8),
+        (2, 5, 9),
         r"\mathrm{KL}[q(u) \,\|\, p(u)]",
     ),
     Term(
@@ -306,7 +307,7 @@ TERMS = (
         "learning-rate",
         "Learning rate",
         "How far Adam goes in a step. Too small is slow, too large throws everything away.",
-        (10,),
+        (11,),
     ),
     Term(
         "lengthscale",
@@ -320,7 +321,7 @@ TERMS = (
         "likelihood",
         "Likelihood",
         "How what we see follows from the function: with Gaussian noise, as a class, as a count.",
-        (1, 9),
+        (1, 10),
         r"p(y \mid f)",
     ),
     Term(
@@ -328,14 +329,14 @@ TERMS = (
         "Log-likelihood (held-out)",
         "The log of the density that a model gave to what then happened, a row. More is better; "
         "sure and wrong is punished hardest.",
-        (7, 8),
+        (8, 9),
     ),
     Term(
         "marginal",
         "Marginal",
         "The distribution of one value alone, whatever the others are. The fit asks only for "
         "marginals, one row at a time.",
-        (6,),
+        (7,),
         r"q(f_i^L)",
     ),
     Term(
@@ -346,18 +347,26 @@ TERMS = (
         (1,),
     ),
     Term(
+        "mean-field",
+        "Mean-field",
+        "A posterior that is a product over what it belongs to. In a deep GP: a Gaussian of its "
+        "own for every row and inner layer, independent of the layer below.",
+        (6,),
+        r"\prod_{l,n} q(h_n^l)",
+    ),
+    Term(
         "mean-function",
         "Mean function",
         "What a layer gives before it has learned anything. Inner layers have a linear one, so "
         "that nothing is lost on the way; the last one's is zero.",
-        (4, 8, 10),
+        (4, 9, 11),
         r"m(x)",
     ),
     Term(
         "minibatch",
         "Minibatch",
         "The B rows that a step looks at, drawn anew each time; their fit counts N/B-fold.",
-        (6,),
+        (7,),
         "B",
     ),
     Term(
@@ -365,28 +374,28 @@ TERMS = (
         "Mixture",
         "A distribution made of several, each with a weight. A deep GP predicts an equal mixture "
         "of S Gaussians.",
-        (7,),
+        (8,),
         r"\frac1S \sum_s \mathcal{N}(\mu_s, \sigma_s^2)",
     ),
     Term(
         "nat",
         "Nat",
         "The unit of log-probability with the natural logarithm: one nat is a factor of e ≈ 2.72.",
-        (5, 8),
+        (5, 9),
     ),
     Term(
         "natural-gradient",
         "Natural gradient",
         "A step that measures distance between distributions, not between their parameters. With "
         "Gaussian noise it takes the last layer's q(u) nearly to its best at once.",
-        (10,),
+        (11,),
         r"\gamma",
     ),
     Term(
         "noise",
         "Noise variance",
         "What no function explains. In standard units, noise of 1 means that nothing was learned.",
-        (1, 10),
+        (1, 11),
         r"\sigma^2",
     ),
     Term(
@@ -402,35 +411,35 @@ TERMS = (
         "Overfitting",
         "To learn by heart what will not come again. Its sign is a held-out score that falls while "
         "the training score rises.",
-        (8, 10),
+        (9, 11),
     ),
     Term(
         "pathology",
         "Pathology of deep priors",
         "With zero means, each layer forgets a part of what entered it; after many layers, draws "
         "are flat nearly everywhere and jump in between.",
-        (4, 10),
+        (4, 11),
     ),
     Term(
         "pca",
         "PCA (principal components)",
         "The few directions along which rows differ most. A layer that is narrower than what "
         "enters it starts by looking along these.",
-        (4, 9),
+        (4, 10),
     ),
     Term(
         "pit",
         "PIT",
         "The share of the predictive distribution that lies below what happened. Over many rows it "
         "is uniform if the model is calibrated.",
-        (10,),
+        (11,),
         r"F(y)",
     ),
     Term(
         "poisson",
         "Poisson likelihood",
         "For counts: the function is the logarithm of their rate.",
-        (9,),
+        (10,),
         r"y \sim \mathrm{Poisson}(e^f)",
     ),
     Term(
@@ -460,7 +469,7 @@ TERMS = (
         "Quantile band",
         "What lies between two quantiles of a prediction: between the 2.5th and the 97.5th "
         "hundredth, a new point lies in 95 cases of a hundred.",
-        (10,),
+        (11,),
     ),
     Term(
         "rbf",
@@ -474,7 +483,7 @@ TERMS = (
         "Relevance",
         "How sharply the first layer depends on an input: one over its lengthscale, in standard "
         "units.",
-        (10,),
+        (11,),
         r"1 / \ell_d",
     ),
     Term(
@@ -482,49 +491,56 @@ TERMS = (
         "Reparameterisation trick",
         "To write a draw as a mean and a standard deviation times ε, with ε drawn apart from the "
         "parameters, so that gradients pass through the draw.",
-        (6,),
+        (7,),
         r"\mu + \varepsilon\, \sigma",
     ),
     Term(
         "response-curve",
         "Response curve",
         "What a model predicts while one input varies and the others stay at their medians.",
-        (10,),
+        (11,),
     ),
     Term(
         "rival",
         "Rival (single layer)",
         "The sparse GP of one layer that trains beside every deep model here: same data, same "
         "seed, as many inducing points.",
-        (3, 8),
+        (3, 9),
     ),
     Term(
         "rmse",
         "RMSE",
         "The root of the mean squared error of the predicted means, in the units of y.",
-        (8,),
+        (9,),
     ),
     Term(
         "robust-max",
         "Robust max",
         "A likelihood for several classes: the largest of C functions wins with probability 1 − ε, "
         "and the others share the rest.",
-        (9,),
+        (10,),
     ),
     Term(
         "sample-path",
         "Sample path",
         "One way through the layers for one row: each layer's mean and variance given the sample "
         "below, and ε to say where in between.",
-        (6, 7),
+        (7, 8),
         r"\hat f^{\,1}, \ldots, \hat f^{\,L-1}",
+    ),
+    Term(
+        "signal-to-noise-ratio",
+        "Signal-to-noise ratio",
+        "Of an inner layer: the variance over rows of what it adds to its mean function, over the "
+        "variance of its noise. A layer is turned off where it tends to zero.",
+        (6,),
     ),
     Term(
         "softmax",
         "Softmax",
         "A likelihood for several classes: each has a probability in proportion to e to the power "
         "of its function.",
-        (9,),
+        (10,),
         r"e^{f_c} / \textstyle\sum_k e^{f_k}",
     ),
     Term(
@@ -538,7 +554,7 @@ TERMS = (
         "Standardise (scale)",
         "To subtract a column's mean and divide by its standard deviation, both measured on "
         "training rows.",
-        (10,),
+        (11,),
     ),
     Term(
         "stationary-kernel",
@@ -552,21 +568,21 @@ TERMS = (
         "Student-t likelihood",
         "Noise with heavy tails: a row that is far off costs less than with Gaussian noise, so "
         "outliers do not drag the function along.",
-        (9,),
+        (10,),
     ),
     Term(
         "unbiased",
         "Unbiased",
         "Right on average: the mean over all throws of the dice is what is estimated, however far "
         "off one throw may be.",
-        (6,),
+        (7,),
     ),
     Term(
         "variance-split",
         "Within and between",
         "The two parts of a mixture's variance: what every path leaves open, and what the paths "
         "disagree about.",
-        (7,),
+        (8,),
     ),
     Term(
         "variational",
@@ -588,7 +604,7 @@ TERMS = (
         "Width",
         "The number of outputs of an inner layer: as many as inputs, 30 at the most, unless you "
         "choose.",
-        (3, 9),
+        (3, 10),
         r"D^l",
     ),
 )

@@ -1,4 +1,4 @@
-"""Lesson 7: the prediction of a deep GP is a mixture, and what a Gaussian summary hides."""
+"""Lesson 8: the prediction of a deep GP is a mixture, and what a Gaussian summary hides."""
 
 from contextlib import suppress
 from functools import partial
@@ -16,7 +16,7 @@ from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 
-NUMBER = 7
+NUMBER = 8
 MIDDLE = lesson.Hand("bent_middle", 0.0, [round(-1 + 0.1 * i, 1) for i in range(21)])
 DEVIATION = lesson.Hand("bent_deviation", 0.8, [round(0.1 * i, 1) for i in range(1, 11)])
 STEEPNESS = lesson.Hand("bent_steepness", 4.0, [round(0.2 * i, 1) for i in range(1, 41)])

@@ -1,4 +1,4 @@
-"""Lesson 12: pictures, collisions and rides: what depth bought, in the paper and here."""
+"""Lesson 13: pictures, collisions and rides: what depth bought, in the paper and here."""
 
 import streamlit as st
 
@@ -124,13 +124,13 @@ def mnist_words() -> str:
 
 
 LESSON = lesson.Lesson(
-    number=12,
+    number=13,
     title="Results: what depth bought",
     summary="Digits, rectangles, collisions and rides; where layers paid, and where a network won.",
     minutes=15,
     parts=(
         lesson.Words(
-            "Lesson 8 looked at eight small tables. The paper goes on to pictures, to collisions "
+            "Lesson 9 looked at eight small tables. The paper goes on to pictures, to collisions "
             "of particles and to very many rows, with the same recipe for all. Here is every "
             "number that it prints of them, beside other people's methods, and ours where we have "
             "measured."

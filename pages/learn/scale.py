@@ -1,4 +1,4 @@
-"""Lesson 11: what a step costs as rows grow, from hundreds to a billion."""
+"""Lesson 12: what a step costs as rows grow, from hundreds to a billion."""
 
 import json
 from pathlib import Path
@@ -116,7 +116,7 @@ def load() -> str:
 
 
 LESSON = lesson.Lesson(
-    number=11,
+    number=12,
     title="Scale",
     summary="A hundred rows or a billion: what a step costs, and why it stops growing.",
     minutes=15,
@@ -126,7 +126,7 @@ LESSON = lesson.Lesson(
             "operations, $N^2$ numbers to hold. A [sparse GP](glossary#sparse-gp) asks $M$ "
             "inducing points instead, layer by layer, so its [bound](glossary#bound) costs "
             "$N M^2$ for every output of every layer. And a [minibatch](glossary#minibatch) asks "
-            "only B of the rows (lesson 6): from then on N is gone from the price of a step."
+            "only B of the rows (lesson 7): from then on N is gone from the price of a step."
         ),
         lesson.Picture(
             cost,

@@ -207,7 +207,7 @@ LESSON = lesson.Lesson(
                     "No: bounds with different gaps cannot settle it. Held-out data can.",
                     True,
                     "The bound is a good guide while you train one model. Between models, score "
-                    "rows that neither has seen, as lesson 8 does.",
+                    "rows that neither has seen, as lesson 9 does.",
                 ),
                 (
                     "No: bounds of different models have different units.",

@@ -1,4 +1,4 @@
-"""Lessons 6 to 10 and the glossary in a real browser: drawn, and every control driven once."""
+"""Lessons 7 to 11 and the glossary in a real browser: drawn, and every control driven once."""
 
 import re
 

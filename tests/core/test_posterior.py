@@ -13,7 +13,7 @@ from dgp_core.archive import ArchiveError, Arrays, unzipped
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.run import Run
-from dgp_core.live.views.playground import view_1d
+from dgp_core.live.views.playground import Panel, view_1d
 from dgp_core.script import Named, script
 from dgp_core.training.train import TrainSpec
 
@@ -115,7 +115,7 @@ def test_a_live_run_has_a_program_of_its_own_and_a_script(rows, tmp_path, monkey
     assert run.status == "finished" and run.latest is not None
     assert run.latest.deep.hidden[0].mean.shape == (N, 1) and run.latest.rival.hidden == ()
     seen = view_1d(run, run.latest, n_grid=16, n_draws=2)
-    assert np.isfinite(seen.deep.quantiles).all()
+    assert isinstance(seen.deep, Panel) and np.isfinite(seen.deep.quantiles).all()
 
     monkeypatch.chdir(tmp_path)
     text = script(Named("step", {}, data), spec, train, fraction=None)

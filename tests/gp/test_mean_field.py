@@ -222,13 +222,13 @@ def test_the_bound_lies_below_the_evidence_by_brute_force(fitted):
 
 
 def test_q_of_h_is_the_brute_force_posterior_but_surer(fitted):
-    """Mean-field finds the posterior's means, and underestimates its spread at every row."""
+    """Mean-field finds the posterior's means, and a spread that is a fifth to a third too small."""
     X, Y, (model, _) = fitted
     _, mean, sd, _ = exact(model, X, Y)
     q_mean = np.asarray(model.hidden[0].mean)[:, 0]
     q_sd = np.exp(0.5 * np.asarray(model.hidden[0].log_variance)[:, 0])
     assert np.all(np.abs(q_mean - mean) < 0.1 * sd)
-    assert np.all(q_sd < 0.9 * sd)
+    assert np.all((0.65 < q_sd / sd) & (q_sd / sd < 0.85))
 
 
 def test_what_it_refuses(rng, tiny):

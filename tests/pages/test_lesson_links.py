@@ -32,7 +32,7 @@ def open_lesson(name: str = LESSON, cookie: str = "", **query: str) -> AppTest:
     return page
 
 
-def run_of(page: AppTest, number: int = 8, name: str = NAME):
+def run_of(page: AppTest, number: int = 9, name: str = NAME):
     return server().workshop.watch(page.session_state.lesson_runs[number, name])
 
 
@@ -77,10 +77,10 @@ def test_the_lesson_gives_these_links(teacher):
 
 
 def test_a_link_with_a_step_is_taken_by_a_session_that_has_such_a_run(teacher):
-    before = teacher.session_state.lesson_runs[8, NAME]
+    before = teacher.session_state.lesson_runs[9, NAME]
     teacher.query_params[f"{NAME}.at"] = "10"
     teacher.run()
-    assert teacher.session_state.lesson_runs[8, NAME] != before
+    assert teacher.session_state.lesson_runs[9, NAME] != before
     assert paused(teacher) == 10
 
 
@@ -88,14 +88,14 @@ def test_students_follow_the_teacher_s_page_through_restarts(teacher):
     follow = link_of(teacher, 1)
     student = open_lesson(**follow)
     runs = teacher.session_state.lesson_runs
-    assert student.session_state.lesson_runs[8, NAME] == runs[8, NAME]
+    assert student.session_state.lesson_runs[9, NAME] == runs[9, NAME]
     assert any("teacher's run" in caption.value for caption in student.caption)
     assert NAME not in bars(student) and NAME in bars(teacher)
-    before = runs[8, NAME]
-    teacher.select_slider(key=f"lesson_8_{NAME}_layers").set_value(3).run()
-    assert teacher.session_state.lesson_runs[8, NAME] != before
+    before = runs[9, NAME]
+    teacher.select_slider(key=f"lesson_9_{NAME}_layers").set_value(3).run()
+    assert teacher.session_state.lesson_runs[9, NAME] != before
     student.run()
-    assert student.session_state.lesson_runs[8, NAME] == runs[8, NAME]
+    assert student.session_state.lesson_runs[9, NAME] == runs[9, NAME]
     assert run_of(student).model.layers == 3
     assert not any("shows no run now" in info.value for info in student.info)
 
@@ -104,15 +104,15 @@ def test_a_student_starts_runs_of_their_own_with_the_same_settings(teacher):
     student = open_lesson(**link_of(teacher, 1))
     student.button(key="own_8").click().run()
     assert not student.exception
-    own = student.session_state.lesson_runs[8, NAME]
-    assert own != teacher.session_state.lesson_runs[8, NAME]
+    own = student.session_state.lesson_runs[9, NAME]
+    assert own != teacher.session_state.lesson_runs[9, NAME]
     assert run_of(student).model == run_of(teacher).model
     assert NAME in bars(student)
 
 
 def test_a_teacher_who_opens_the_own_link_keeps_the_controls(teacher):
     again = open_lesson(cookie=teacher.session_state.browser, **link_of(teacher, 1))
-    assert again.session_state.lesson_runs[8, NAME] == teacher.session_state.lesson_runs[8, NAME]
+    assert again.session_state.lesson_runs[9, NAME] == teacher.session_state.lesson_runs[9, NAME]
     assert NAME in bars(again)
     assert not any(button.key == "own_8" for button in again.button)
 
@@ -378,10 +378,10 @@ def test_a_run_that_was_altered_is_said():
     page = open_lesson("for_practitioners")
     assert not any("moved under way" in caption.value for caption in page.caption)
     deadline = time.monotonic() + PATIENCE
-    while run_of(page, 10, "sizes").latest is None:
+    while run_of(page, 11, "sizes").latest is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    page.select_slider(key="lesson_10_sizes_rate").set_value(0.05).run()
+    page.select_slider(key="lesson_11_sizes_rate").set_value(0.05).run()
     assert any("moved under way" in caption.value for caption in page.caption)
 
 

@@ -1,4 +1,4 @@
-"""Lessons 6 to 10 and the glossary without a browser; what they promise, measured on models."""
+"""Lessons 7 to 11 and the glossary without a browser; what they promise, measured on models."""
 
 import re
 from dataclasses import replace
@@ -215,8 +215,8 @@ def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
     shown = elements(page)
     assert "figure" in shown[f"ill_{key}/deep"] and "figure" in shown[f"well_{key}/deep"]
     runs = page.session_state.lesson_runs
-    ill = server().workshop.watch(runs[10, f"ill_{key}"])
-    well = server().workshop.watch(runs[10, f"well_{key}"])
+    ill = server().workshop.watch(runs[11, f"ill_{key}"])
+    well = server().workshop.watch(runs[11, f"well_{key}"])
     scales = ill.scaler.x_scale, well.scaler.x_scale
     assert (key == "scale") == (not np.array_equal(*scales))
     assert (key == "float32") == (ill.model.precision != well.model.precision)
@@ -227,12 +227,12 @@ def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
     well.pause()
     press(page, "reset", f"well_{key}")
     assert well.playing and well._until == names_of("for_practitioners")["AILMENTS"][key].well.at
-    again = server().workshop.watch(page.session_state.lesson_runs[10, f"ill_{key}"])
+    again = server().workshop.watch(page.session_state.lesson_runs[11, f"ill_{key}"])
     assert again is not ill and again.model == ill.model
     assert np.array_equal(again.scaler.x_scale, ill.scaler.x_scale)
 
 
-def test_lesson_8_shows_the_layers_and_warns_of_boston():
+def test_lesson_9_shows_the_layers_and_warns_of_boston():
     page = open_lesson("does_depth_help")
     said = elements(page)["line/layers_words"]["text"]
     assert "Layer 1" in said and "How much this layer changes its input" in said
@@ -243,15 +243,15 @@ def test_lesson_8_shows_the_layers_and_warns_of_boston():
 
 def test_measurements_go_with_their_run():
     page = open_lesson("doubly_stochastic")
-    run_id = page.session_state.lesson_runs[6, "noise"]
+    run_id = page.session_state.lesson_runs[7, "noise"]
     marginals = ((np.zeros((8, 1)), np.ones((8, 1))),) * 2
     page.session_state.measured_alone = run_id, RowAlone(3, marginals, marginals, 0.0)
     page.run()
     assert any(
         "at most **less than 1e−15** standard deviations" in part.value for part in page.markdown
     )
-    page.select_slider(key="lesson_6_noise_batch").set_value(10).run()
-    assert page.session_state.lesson_runs[6, "noise"] != run_id and not page.exception
+    page.select_slider(key="lesson_7_noise_batch").set_value(10).run()
+    assert page.session_state.lesson_runs[7, "noise"] != run_id and not page.exception
     assert any("Nobody has asked yet" in part.value for part in page.markdown)
 
 
@@ -491,7 +491,7 @@ def test_least_squares_agrees_with_every_digit_that_the_paper_prints(name):
         assert splits == 20 and round(mean, 2) == printed(name, score)["linear"].value
 
 
-def test_lesson_8_shows_ours_beside_the_paper_s_and_marks_what_was_only_printed():
+def test_lesson_9_shows_ours_beside_the_paper_s_and_marks_what_was_only_printed():
     page = open_lesson("does_depth_help")
 
     def table() -> str:
@@ -511,7 +511,7 @@ def test_lesson_8_shows_ours_beside_the_paper_s_and_marks_what_was_only_printed(
     assert "| Five layers (printed) | – | −7.00 | – | 266.40 |" in table()
 
 
-def test_lesson_8_says_where_the_paper_s_gain_comes_from():
+def test_lesson_9_says_where_the_paper_s_gain_comes_from():
     own = names_of("does_depth_help")
     assert own["paper_gain"]("energy") == pytest.approx(0.56, abs=1e-9)
     said = own["two_recipes"]("energy")
@@ -543,7 +543,7 @@ def test_sentences_about_depth_follow_the_numbers(gain, monkeypatch):
     assert ("no deep model loses" in worst) == (gain > -0.05)
 
 
-def test_what_lesson_8_says_of_depth_is_what_was_measured():
+def test_what_lesson_9_says_of_depth_is_what_was_measured():
     page = open_lesson("does_depth_help")
     text = " ".join(part.value for part in page.markdown)
     text = re.sub(r"\[([^\]]*)\]\(glossary#[\w-]+\)", r"\1", text)
