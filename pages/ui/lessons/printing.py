@@ -25,7 +25,7 @@ def drawings(lesson: Lesson, placed: Mapping[int, Sequence[Placed]]) -> Drawings
         f"{live.name}/{name}": element
         for live in lesson.lives
         for name, element in _painted(lesson, live).items()
-        if "figure" in element
+        if "figure" in element and element["figure"]["data"]  # else only words are there yet
     }
     found = {}
     for i, part in enumerate(lesson.parts):
