@@ -8,8 +8,10 @@ import numpy as np
 
 from benchmarks.trusted import Row, case, row
 from datasets import catalogue
+from datasets.shipped import FILES
 from dgp_core import DeepGPClassifier
-from dgp_core.gp.likelihoods import RobustMax, Softmax
+from dgp_core.gp.likelihoods import RobustMax, Softmax, for_task
+from dgp_core.tables.table import read_table
 
 ROWS = 40
 """Of three classes each, at which probabilities are checked."""
@@ -73,16 +75,17 @@ def five_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
         name: getattr(datasets, f"load_{name}")(return_X_y=True)
         for name in ("iris", "wine", "digits")
     }
-    for name in ("pinwheel", "seattle_weather"):
-        data = catalogue.load(name)
-        sets[name] = data.X, data.Y[:, 0].astype(int)
+    file = FILES / "seattle_weather.csv"
+    weather = read_table(file.read_bytes(), file.name).to_dataset("weather", "multiclass", "drop")
+    for data in (catalogue.load("pinwheel"), weather.dataset):
+        sets[data.name] = data.X, data.Y[:, 0].astype(int)
     return sets
 
 
 @case("softmax")
 def softmax() -> Iterator[Row]:
     """Held-out log-likelihood a row of both likelihoods of many classes, on the same splits."""
-    better = 0
+    default, better = for_task("multiclass", 1, 3), 0
     for name, (X, y) in five_sets().items():
         scores = {}
         for likelihood in ("softmax", "robust_max"):
@@ -98,5 +101,5 @@ def softmax() -> Iterator[Row]:
                 each.append(np.log(p[np.arange(len(test)), place]).mean())
             scores[likelihood] = float(np.mean(each))
             yield row(f"{name}, {likelihood}: held-out log-likelihood", scores[likelihood])
-        better += scores["softmax"] > scores["robust_max"]
-    yield row("sets of five on which softmax, the default, is better", float(better), least=3.0)
+        better += max(scores, key=lambda name: scores[name]) == default
+    yield row(f"sets of five on which {default}, the default, is better", float(better), least=3.0)

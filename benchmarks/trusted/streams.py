@@ -14,6 +14,8 @@ from dgp_core.__main__ import main
 ROWS, GROUPS = 1_200_000, 4
 """Of the file, and the parts that it comes in."""
 
+STEPS = 2000
+
 
 @case("streams")
 def streams() -> Iterator[Row]:
@@ -31,7 +33,7 @@ def streams() -> Iterator[Row]:
             columns = {"x": x[order], "z": z[order], "y": y[order]}
             parquet.write_table(table(columns), file, row_group_size=ROWS // GROUPS)
             output = io.StringIO()
-            words = ["--target", "y", "--stream", "--inducing", "40", "--steps", "2000"]
+            words = ["--target", "y", "--stream", "--inducing", "40", "--steps", str(STEPS)]
             with contextlib.redirect_stdout(output):
                 main(["fit", str(file), *words, "--out", str(Path(folder) / "model.npz")])
             found[name] = {a: float(b) for a, b in map(str.split, output.getvalue().splitlines())}
