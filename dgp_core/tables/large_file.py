@@ -32,7 +32,7 @@ from dgp_core.tables.recipe import (
     most_frequent,
     some,
 )
-from dgp_core.tables.shuffled import Facts, decided
+from dgp_core.tables.shuffled import Facts, decided, demand_columns
 from dgp_core.tables.table import Table, propose_task
 
 STREAM_BYTES = 1 << 30
@@ -145,11 +145,7 @@ class LargeFile:
     def read(self, part: int, columns: Sequence[str] | None = None) -> Table:
         """One part, of these columns or of all, without any decision about them."""
         names = self.columns if columns is None else columns
-        if absent := [name for name in names if name not in self.columns]:
-            raise TableError(
-                f"{self.name} lacks {some(absent)}; it has {some(self.columns, 20)}. "
-                "Add or rename the columns."
-            )
+        demand_columns(self, names)
         if self.array is not None:
             block = self.array[part * PART_ROWS : (part + 1) * PART_ROWS]
             places = [self.columns.index(name) for name in names]

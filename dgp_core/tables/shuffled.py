@@ -202,11 +202,7 @@ class Shuffled:
     def read(self, part: int, columns: Sequence[str] | None = None) -> Table:
         """One part, of these columns or of all, without any decision about them."""
         names = self.columns if columns is None else columns
-        if absent := [name for name in names if name not in self.columns]:
-            raise TableError(
-                f"{self.name} lacks {some(absent)}; it has {some(self.columns, 20)}. "
-                "Add or rename the columns."
-            )
+        demand_columns(self, names)
         wanted = {self.written.index(name) for name in names}
         pieces: dict[int, list[np.ndarray]] = {i: [] for i in wanted}
         place = rows = 0
@@ -259,6 +255,15 @@ class Shuffled:
             rng = np.random.default_rng(SEED)
             table = table.take(np.sort(rng.permutation(table.num_rows)[:SAMPLE_ROWS]))
         return decided(table, self.name)
+
+
+def demand_columns(file: Any, names: Sequence[str]) -> None:
+    """Refuses a file that lacks some of these columns."""
+    if absent := [name for name in names if name not in file.columns]:
+        raise TableError(
+            f"{file.name} lacks {some(absent)}; it has {some(file.columns, 20)}. "
+            "Add or rename the columns."
+        )
 
 
 def decided(table: pa.Table, name: str) -> Table:

@@ -178,6 +178,16 @@ def layer_figure(
     return {"data": traces, "layout": layout}
 
 
+def history_figure(fit: np.ndarray, kl: np.ndarray, ink: Ink) -> dict:
+    """One model's bound over its steps, deep or not: the fit (T,) and each layer's KL (T, L)."""
+    none = np.zeros(0), np.zeros((0, 2))
+    return (
+        bound_figure(none, (fit, kl), ink)
+        if kl.shape[1] == 1
+        else bound_figure((fit, kl), none, ink)
+    )
+
+
 def bound_figure(
     deep: tuple[np.ndarray, np.ndarray],
     rival: tuple[np.ndarray, np.ndarray],

@@ -33,7 +33,7 @@ def test_rides_are_sorted_and_their_noise_floor_is_what_is_said(tmp_path, monkey
     noise = column["seconds"] - truth
     # Heavy tails: the standard error of the mean square is about 8 %.
     assert np.sqrt(np.mean(noise**2)) == pytest.approx(scale.FLOOR, rel=0.1)
-    assert 100 < table["km"].null_count < 300 and np.nanmax(column["km"]) == 1000
+    assert 100 < table["metres"].null_count < 300 and np.nanmax(column["metres"]) == 1e6
     before = path.stat().st_mtime_ns
     scale.write(path, 40_000)
     assert path.stat().st_mtime_ns == before

@@ -1,5 +1,6 @@
 """The pictures and the report of "Your data" and "Compare": right numbers, and nothing but text."""
 
+import base64
 import html
 import re
 from dataclasses import replace
@@ -16,6 +17,7 @@ from dgp_core.gp.data import Dataset
 from dgp_core.gp.references import BayesianLinear
 from pages.figures import compare, report, svg
 from pages.figures.palette import DARK, LIGHT
+from pages.figures.playground import history_figure
 from pages.figures.scores import together, with_error
 from pages.figures.your_data import (
     agreement_figure,
@@ -29,6 +31,19 @@ from pages.figures.your_data import (
     two_inputs_figure,
 )
 from pages.ui.stage.wire import encode
+
+
+@pytest.mark.parametrize(("layers", "name"), [(1, "single layer"), (3, "deep")])
+def test_the_history_of_an_opened_model_is_its_bound_over_all_steps(layers, name):
+    rng = np.random.default_rng(0)
+    fit, kl = -np.exp(-np.linspace(0, 3, 40)) * 1e4, rng.uniform(1, 2, (40, layers))
+    figure = history_figure(fit, kl, LIGHT)
+    bound, *terms = go.Figure(figure).data
+    assert bound.name == name and len(terms) == layers
+    x, y = (np.frombuffer(base64.b64decode(a["bdata"]), a["dtype"]) for a in (bound.x, bound.y))
+    assert x[0] == 1 and x[-1] <= 40
+    np.testing.assert_allclose(y[0], fit[0] - kl[0].sum(), rtol=1e-5)
+
 
 HOSTILE = "<img src=x onerror=alert(1)>**&\"'</script>"
 

@@ -470,6 +470,10 @@ def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
     page.file_uploader(key="your_model").set_value((f"{HOSTILE}.npz", content, "")).run()
     said = words(sound(page))
     assert "is open" in said and "10 steps" in said
+    # The whole history came with it.
+    assert [e.label for e in page.expander if "bound" in e.label] == ["How its bound rose"]
+    steps = archive.load(io.BytesIO(content)).progress
+    assert f"bound {np.mean(steps.bound):,.1f} nats" in " ".join(c.value for c in page.caption)
     assert [h.value for h in page.header] == ["1 · Bring", "5 · Use"]
     page.file_uploader(key="your_second").set_value(
         ("new.csv", f"colour,{HOSTILE}\nred,1.5\n".encode(), "text/csv")

@@ -1,17 +1,17 @@
-"""Tests that take minutes run only where this folder is named: pytest tests/scale."""
+"""What takes longer than a minute runs only where this folder is asked for by name."""
 
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: only in `pytest tests/scale`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    named = [Path(arg.split("::")[0]).resolve() for arg in config.args]
-    if any(path == HERE or HERE in path.parents for path in named):
+    if any("scale" in Path(arg.split("::")[0]).parts for arg in config.args):
         return
-    long = [i for i in items if HERE in i.path.parents and i.get_closest_marker("long")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    items[:] = [item for item in items if item not in slow]
+    config.hook.pytest_deselected(items=slow)

@@ -26,6 +26,7 @@ from dgp_core.tables.plain import visible
 from dgp_core.tables.recipe import UNITS, Recipe
 from dgp_core.tables.table import Table, TableError, read_alike
 from dgp_core.training.plan import counted
+from pages.figures.playground import history_figure
 from pages.figures.report import fit_report
 from pages.figures.scores import MODELS
 from pages.figures.your_data import interval_figure, probability_figure
@@ -123,6 +124,8 @@ def show(fitted: Fitted | None) -> None:
     assert state.opened is not None
     opened_record = state.opened[1]
     say_what(opened_record)
+    if isinstance(opened_record, Archive):
+        show_history(opened_record)
     predict(cached("outcome", opened_record, lambda: Outcome(opened_record)))
     downloads(opened_record)
 
@@ -141,6 +144,23 @@ def say_what(record: Archive | LineArchive) -> None:
         f"{what} that predicts **{safe(', '.join(record.output_names))}** from "
         f"{counted(len(record.input_names), 'input')}{rows}."
     )
+
+
+def show_history(record: Archive) -> None:
+    """The bound of an opened model over all its steps."""
+    progress = record.progress
+    if not progress.fit:
+        return
+    with st.expander("How its bound rose", icon=":material/show_chart:"):
+        parts = np.concatenate(progress.fit), np.concatenate(progress.kl)
+        alt = f"The bound over {counted(progress.steps, 'step')}, and each layer's KL."
+        stage.figure(history_figure(*parts, page_ink()), alt, "your_history")
+        left = record.training.steps - progress.steps
+        st.caption(
+            f"{counted(progress.steps, 'step')} in {progress.seconds:,.0f} s; bound "
+            f"{np.mean(progress.bound[-100:]):,.1f} nats."
+            + (f" {counted(left, 'step')} planned and not taken yet." if left > 0 else "")
+        )
 
 
 WITHOUT_STEPS = {
