@@ -161,12 +161,12 @@ def test_a_signal_to_one_process_ends_all_and_saves(folder):
 
 @pytest.mark.slow
 def test_processes_with_other_settings_are_refused(folder):
-    words = fit(folder, folder / "other.npz")
+    words, port = fit(folder, folder / "other.npz"), launch.free_port()
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "dgp_core", *words, f"--seed={i}"],
             cwd=ROOT,
-            env=environment(**launch.by_hand(i, 2, 61438)),
+            env=environment(**launch.by_hand(i, 2, port)),
             stderr=subprocess.PIPE,
             text=True,
         )
