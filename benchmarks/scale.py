@@ -100,7 +100,10 @@ def write(path: Path, n: int) -> None:
     for first in range(0, n, BLOCK):
         table = pa.table(rides(first, min(n, first + BLOCK), n))
         writer = writer or parquet.ParquetWriter(
-            part, table.schema, compression="zstd", use_dictionary=["weekday", "payment"]
+            part,
+            table.schema,
+            compression="zstd",
+            use_dictionary=["weekday", "payment"],  # pyright: ignore
         )
         writer.write_table(table, row_group_size=100_000)
     assert writer is not None

@@ -47,7 +47,7 @@ def test_a_minibatch_with_a_remainder_trains_the_same_on_two_and_four_devices():
     assert_one_run(on_virtual_devices(["gaussian", 37, 1, 0, [2, 4]]))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_remainder_and_kind_of_row():
     assert_one_run(
         on_virtual_devices(

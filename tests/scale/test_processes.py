@@ -78,7 +78,7 @@ def test_two_processes_by_the_line_of_the_readme(folder, alone):
     assert_same_run(alone, folder / "model.npz")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "variables"),
     [
@@ -97,7 +97,7 @@ def test_the_same_command_under_each_launcher(folder, alone, n, variables):
     assert_same_run(alone, out)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [["--minibatch=all"], ["--minibatch=2"]])
 def test_all_rows_and_fewer_rows_than_processes(folder, more):
     expected = fitted(folder, "one.npz", *more)
@@ -106,7 +106,7 @@ def test_all_rows_and_fewer_rows_than_processes(folder, more):
     assert_same_run(expected, folder / "four.npz")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_file_in_parts(folder):
     def streamed(out: Path) -> list[str]:
         words = ["--target=column 3", *OPTIONS[2:], "--steps=100", f"--out={out}"]
@@ -118,7 +118,7 @@ def test_a_file_in_parts(folder):
     assert_same_run(folder / "parts.npz", folder / "two.npz")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 2])
 def test_one_of_four_is_killed_and_another_number_goes_on(folder, victim):
     out = folder / f"killed-{victim}.npz"
@@ -147,7 +147,7 @@ def test_one_of_four_is_killed_and_another_number_goes_on(folder, victim):
     assert_same_run(alone, out)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_signal_to_one_process_ends_all_and_saves(folder):
     out = folder / "signal.npz"
     processes = start(2, launch.by_hand, *fit(folder, out, "--steps=100000"))
@@ -159,14 +159,14 @@ def test_a_signal_to_one_process_ends_all_and_saves(folder):
     assert 0 < archive.load(str(out)).progress.steps < 100000
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_processes_with_other_settings_are_refused(folder):
-    words = fit(folder, folder / "other.npz")
+    words, port = fit(folder, folder / "other.npz"), launch.free_port()
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "dgp_core", *words, f"--seed={i}"],
             cwd=ROOT,
-            env=environment(**launch.by_hand(i, 2, 61438)),
+            env=environment(**launch.by_hand(i, 2, port)),
             stderr=subprocess.PIPE,
             text=True,
         )
