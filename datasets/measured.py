@@ -1,6 +1,7 @@
 """What the benchmarks measured, as they left it: the rows that lessons and the README show."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -16,6 +17,7 @@ def pictures() -> list[dict]:
     return _lines("images.jsonl")
 
 
+@cache
 def _lines(name: str) -> list[dict]:
     """The rows of a file of JSON lines; none where the benchmark has left no file."""
     path = FOLDER / name

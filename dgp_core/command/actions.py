@@ -50,6 +50,7 @@ from dgp_core.tables.table import (
     read_table,
 )
 from dgp_core.training.plan import FULL_BATCH
+from dgp_core.training.processes import lead_first
 from dgp_core.training.progress import PassBar
 from dgp_core.training.rows import HELD_OUT_ROWS, Sample, Survey, survey
 
@@ -166,7 +167,7 @@ def _shuffled(
 ) -> Shuffled:
     """A large file's rows in random order, beside the file or in the folder that is named."""
     where = Path(shards) if shards else shuffled_beside(path)
-    with PassBar() as bar:
+    with lead_first(), PassBar() as bar:
         return open_shuffled(open_large(path, **given), where, decisions, bar.begin)
 
 
@@ -177,12 +178,13 @@ def _measured(
     parts = TableParts(shuffled, recipe)
     asked = json.dumps([recipe.to_json(), held_out, seed])
     kept = shuffled.folder / f"survey-{digest(np.frombuffer(asked.encode(), np.uint8))}.npz"
-    result = Survey.load(kept)
-    if result is None or len(result.sizes) != len(parts):
-        with PassBar() as bar:
-            on_part = bar.begin("measuring", len(parts), "part")
-            result = survey(parts, recipe.task, held_out, seed, on_part)
-        result.save(kept)
+    with lead_first():
+        result = Survey.load(kept)
+        if result is None or len(result.sizes) != len(parts):
+            with PassBar() as bar:
+                on_part = bar.begin("measuring", len(parts), "part")
+                result = survey(parts, recipe.task, held_out, seed, on_part)
+            result.save(kept)
     return parts, result
 
 

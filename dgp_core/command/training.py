@@ -176,7 +176,7 @@ class RunLog:
     """A file of JSON lines, one for every checkpoint: how far the run is, and how good."""
 
     def __init__(self, path: str | None, record: Archive, held_out: Dataset | None):
-        self.path, self.held_out = Path(path) if path else None, held_out
+        self.path, self.held_out = Path(path) if path and is_lead() else None, held_out
         self.before, self.since = record.progress.steps, time.monotonic()
         if self.path:
             try:

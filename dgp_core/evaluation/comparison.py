@@ -449,8 +449,8 @@ CHECKED = 0.9
 
 REMEDIES = {
     "regression": "a Student-t likelihood, more training steps or conformal widening may help",
-    "counts": "counts that vary more than Poisson's do are often the cause: the logarithm of the "
-    "counts as a regression or conformal widening may help",
+    "counts": "counts that vary more than Poisson's do are often the cause: the negative binomial "
+    "likelihood or conformal widening may help",
     "binary": "more training steps and more rows may help",
     "multiclass": "the softmax likelihood and more training steps may help",
 }

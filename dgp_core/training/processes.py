@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -126,6 +126,19 @@ _launch: Launch | None = None
 def is_lead() -> bool:
     """Whether this process speaks and saves for all."""
     return _launch is None or _launch.number == 0
+
+
+@contextmanager
+def lead_first() -> Iterator[None]:
+    """Lets the first process do what the others then find done, such as a file on a shared disk."""
+    devices = None if _launch is None else all_devices()
+    if devices is not None and not is_lead():
+        devices.least(0)
+    try:
+        yield
+    finally:
+        if devices is not None and is_lead():
+            devices.least(0)
 
 
 def join() -> None:

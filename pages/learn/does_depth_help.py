@@ -33,7 +33,6 @@ HARM = 0.05
 ink = page_ink()
 
 
-@st.cache_data(show_spinner=False)
 def measured() -> list[dict]:
     """Rows that were measured."""
     return regression()

@@ -33,7 +33,6 @@ SET = lesson.Hand("results_set", "mnist", tuple(SETS))
 ink = page_ink()
 
 
-@st.cache_data(show_spinner=False)
 def measured() -> list[dict]:
     """Rows that were measured; of a model that was fitted again, the last counts."""
     return measured_pictures()

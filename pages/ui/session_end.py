@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.state import SessionState
 
 from dgp_core.live.limits import LEFT_LOOK_SECONDS, LEFT_SECONDS
 
@@ -78,11 +79,21 @@ async def end_sessions() -> None:
         held, over = False, sessions.over(own.is_active_session)
         for session in over:
             held |= await asyncio.to_thread(sessions.end, session)
-            own.close_session(session)
+            _close(own, session)
         if over:  # a first call only marks what was offered as a download
             own.media_file_mgr.remove_orphaned_files()
         if held:
             await asyncio.to_thread(collect)
+
+
+def _close(own: runtime.Runtime, session: str) -> None:
+    """Ends a session of Streamlit's, and empties it: its event loop keeps the last one that it
+    looked at until another visitor comes."""
+    known = own._session_mgr.get_session_info(session)
+    own.close_session(session)
+    if known is not None:
+        known.session._fragment_storage.clear()
+        known.session._session_state = SessionState()
 
 
 def collect() -> None:

@@ -25,11 +25,11 @@ from tests.browser.lesson_steps import (
 def test_every_lesson_is_played_through(open_page):
     page = open_page("/")
     drawn(page.locator(".stage-host[role=img]").first)
-    does_depth_help(go_to(page, "does_depth_help", 8))
-    doubly_stochastic(go_to(page, "doubly_stochastic", 6))
-    prediction_is_a_mixture(go_to(page, "prediction_is_a_mixture", 7))
-    classes(go_to(page, "classes", 9))
-    for_practitioners(go_to(page, "for_practitioners", 10))
+    does_depth_help(go_to(page, "does_depth_help", 9))
+    doubly_stochastic(go_to(page, "doubly_stochastic", 7))
+    prediction_is_a_mixture(go_to(page, "prediction_is_a_mixture", 8))
+    classes(go_to(page, "classes", 10))
+    for_practitioners(go_to(page, "for_practitioners", 11))
     glossary(page)
 
 

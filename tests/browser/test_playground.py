@@ -572,7 +572,7 @@ def test_pictures_numbers_links_and_the_model_can_be_taken_home(open_page):
     assert len(inducing) == 5 and all(float(row["y plus"]) > 0 for row in inducing)
     press(page, "Share")
     expect(page.get_by_text("Watch this run with me")).to_be_visible()
-    expect(page.get_by_text("The first link, for a camera")).to_be_visible()
+    expect(page.get_by_role("img", name="QR code of the link").first).to_be_visible()
     for name, start in (("The model", b"PK"), ("The run as Python", b'"""')):
         with page.expect_download() as download:
             page.get_by_role("button", name=re.compile(name)).click()

@@ -102,7 +102,7 @@ def test_students_follow_the_teacher_s_page_through_restarts(teacher):
 
 def test_a_student_starts_runs_of_their_own_with_the_same_settings(teacher):
     student = open_lesson(**link_of(teacher, 1))
-    student.button(key="own_8").click().run()
+    student.button(key="own_9").click().run()
     assert not student.exception
     own = student.session_state.lesson_runs[9, NAME]
     assert own != teacher.session_state.lesson_runs[9, NAME]
@@ -114,7 +114,7 @@ def test_a_teacher_who_opens_the_own_link_keeps_the_controls(teacher):
     again = open_lesson(cookie=teacher.session_state.browser, **link_of(teacher, 1))
     assert again.session_state.lesson_runs[9, NAME] == teacher.session_state.lesson_runs[9, NAME]
     assert NAME in bars(again)
-    assert not any(button.key == "own_8" for button in again.button)
+    assert not any(button.key == "own_9" for button in again.button)
 
 
 def test_a_reload_finds_its_run_and_its_settings_again(teacher):
@@ -366,8 +366,8 @@ def test_lock_and_large_type_stay_from_page_to_page():
 
 
 def test_a_link_may_lock_and_enlarge_as_well(teacher):
-    teacher.checkbox(key="class_lock_8").check()
-    teacher.checkbox(key="class_projector_8").check().run()
+    teacher.checkbox(key="class_lock_9").check()
+    teacher.checkbox(key="class_projector_9").check().run()
     for which in (0, 1):
         said = link_of(teacher, which)
         assert (said["lock"], said["view"]) == ("1", "projector")

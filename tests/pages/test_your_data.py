@@ -441,6 +441,31 @@ def test_what_the_page_saves_goes_on_in_a_terminal(regression, tmp_path, capsys)
     assert np.array_equal(later.progress.bound[:10], record.progress.bound)
 
 
+def test_an_overconfident_model_gets_its_remedies_at_hand(regression, monkeypatch):
+    """Another likelihood and more steps, by a button each; the plan follows."""
+    page, started = regression, []
+    state = page.session_state["your_data"]
+    own = comparison.verdict(state.fitted.scored())
+    sure = replace(own, word="deep", model="deep", honest=False)
+    monkeypatch.setattr(comparison, "verdict", lambda cards: sure)
+    monkeypatch.setattr(fit, "start", lambda *given: started.append(given))
+    sound(page.run())
+    page.button(key="refit_likelihood").click()
+    sound(page.run())
+    (_, plan, folds, by) = started[0]
+    assert plan.model.likelihood == "student_t"
+    assert plan.train.steps == state.fitted.plan.train.steps
+    assert page.selectbox(key="your_likelihood").value == "student_t"
+    assert "--likelihood=student_t" in page.code[-1].value
+    assert (folds, by) == (state.fitted.folds, state.fitted.trial.by)
+    page.button(key="refit_steps").click()
+    sound(page.run())
+    assert started[1][1].train.steps == 100 and started[1][1].model.likelihood == "gaussian"
+    monkeypatch.undo()
+    sound(page.run())
+    assert not [b for b in page.button if b.key and b.key.startswith("refit_")]
+
+
 def test_other_data_leave_the_fit_and_say_so_and_moving_away_loses_nothing(regression):
     page = regression
     before = page.session_state["your_data"].fitted
@@ -590,31 +615,6 @@ def test_groups_are_held_out_whole_and_their_name_can_be_left_out_of_the_inputs(
     seen, held = ({who[i] for i in rows} for rows in (trial.train_rows, trial.held_rows))
     assert not seen & held and seen | held == set(who)
     trial.close()
-
-
-def test_an_overconfident_model_gets_its_remedies_at_hand(regression, monkeypatch):
-    """Another likelihood and more steps, by a button each; the plan follows."""
-    page, started = regression, []
-    state = page.session_state["your_data"]
-    own = comparison.verdict(state.fitted.scored())
-    sure = replace(own, word="deep", model="deep", honest=False)
-    monkeypatch.setattr(comparison, "verdict", lambda cards: sure)
-    monkeypatch.setattr(fit, "start", lambda *given: started.append(given))
-    sound(page.run())
-    page.button(key="refit_likelihood").click()
-    sound(page.run())
-    (_, plan, folds, by) = started[0]
-    assert plan.model.likelihood == "student_t"
-    assert plan.train.steps == state.fitted.plan.train.steps
-    assert page.selectbox(key="your_likelihood").value == "student_t"
-    assert "--likelihood=student_t" in page.code[-1].value
-    assert (folds, by) == (state.fitted.folds, state.fitted.trial.by)
-    page.button(key="refit_steps").click()
-    sound(page.run())
-    assert started[1][1].train.steps == 100 and started[1][1].model.likelihood == "gaussian"
-    monkeypatch.undo()
-    sound(page.run())
-    assert not [b for b in page.button if b.key and b.key.startswith("refit_")]
 
 
 def test_how_a_file_is_read_can_be_chosen_and_goes_into_the_command():

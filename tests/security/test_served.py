@@ -62,8 +62,8 @@ http {{
 """As the README asks of a proxy; that it speaks https is what it says, and what cookies follow."""
 
 WATCHED = """
-import os, sys
-written = set()
+import os, sys, weakref
+written, fitted = set(), []
 def note(event, args):
     if event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR):
         written.add(str(args[0]))
@@ -74,12 +74,22 @@ from dgp_core.live import run, trial
 from pages.ui.classroom import metrics
 from tests.core.runs import by_chance
 run.train_chunk = trial.train_chunk = by_chance
+from pages.ui import session_end
+session_end.LEFT_SECONDS, session_end.LEFT_LOOK_SECONDS = 8.0, 1.0
+begin = trial.Trial.__init__
+def noted(self, workshop, dataset, *args, **options):
+    begin(self, workshop, dataset, *args, **options)
+    fitted.extend(map(weakref.ref, (self, dataset, dataset.X)))
+trial.Trial.__init__ = noted
 numbers = metrics.metrics
 def with_paths(own):
-    return numbers(own) + "".join(f"# written {path}\\n" for path in sorted(written))
+    paths = "".join(f"# written {path}\\n" for path in sorted(written))
+    alive = [ref() is not None for ref in fitted]
+    return numbers(own) + paths + f"# fitted {len(alive)}, of which {sum(alive)} are held\\n"
 metrics.metrics = with_paths
 """
-"""Every file that is opened for writing is named; models move by chance."""
+"""Every file that is opened for writing is named, and what of fits is still in memory; models move
+by chance."""
 
 WORDS = {
     "evilbold": "<b class=evil>evilbold</b>",
@@ -276,3 +286,13 @@ def test_nothing_of_the_file_was_written_anywhere(lab):
             assert np.float64(NUMBER).tobytes() not in content, path
     log = (lab.folder / "log.txt").read_text()
     assert "evil" not in log and "Traceback" not in log
+
+
+def test_the_rows_of_a_fit_go_with_their_tab(lab, page):
+    """A fit, a blip of the network and a download later; a visit that is over holds nothing."""
+    page.close()
+    deadline = time.monotonic() + PATIENCE / 1000
+    while not (held := re.search(r"# fitted (\d+), of which (\d+)", lab.numbers())) or int(held[2]):
+        assert time.monotonic() < deadline, held
+        time.sleep(0.2)
+    assert int(held[1]) >= 3

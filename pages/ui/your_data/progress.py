@@ -16,7 +16,7 @@ STYLE = """<style>
 PATIENCE = 1.0
 """Seconds between two polls of a fit."""
 SHORTEST = 0.05
-"""Seconds below which a finished phase is not mentioned."""
+"""Seconds below which a finished phase is not mentioned, unless it is training."""
 
 
 def clock(seconds: float, ticking: bool = False) -> str:
@@ -44,7 +44,7 @@ def phase_line(progress: TrialProgress, reading: float | None = None) -> str:
     left = {"training": progress.training_left, "scoring": progress.scoring_left}
     for i, name in enumerate(PHASES):
         seconds, now = progress.spent[name], name == progress.phase
-        if not now and seconds < SHORTEST:
+        if not now and seconds < SHORTEST and not (over and name == "training"):
             if i > reached and not over:
                 parts.append(f"*{name}*")
             continue
