@@ -21,6 +21,7 @@ STYLE = """<style>
 @media (max-width: 1150px) {
   .st-key-bar { flex-wrap: nowrap; gap: 0.35rem; }
   .st-key-bar > * { flex-shrink: 0; }
+  .st-key-bar > :has(.st-key-share) { flex: 0 0 auto; width: auto; }
 }
 @media (max-width: 640px) {
   .st-key-above { min-height: 53px; }

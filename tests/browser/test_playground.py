@@ -711,7 +711,7 @@ def test_two_inputs_are_clicked_dragged_and_followed(open_page):
     names = f"document.querySelector('{DEEP}')?._fullData?.map(one => one.name)"
     page.wait_for_function(f"() => {names}?.includes('x*')", timeout=COMPILED)
 
-    # A row under the pointer is ringed in every layer.
+    # A row under the pointer is ringed in both predictions and in every layer.
     layer = '[data-name="main/layer_0"]'
     under_the_pointer(page.locator(layer))
     place = page.evaluate(
@@ -726,5 +726,5 @@ def test_two_inputs_are_clicked_dragged_and_followed(open_page):
     page.mouse.move(*place, steps=4)
     page.wait_for_function(
         """() => new Set([...document.querySelectorAll('.stage-ring')]
-             .map(one => one.parentElement.dataset.name)).size === 2"""
+             .map(one => one.parentElement.dataset.name)).size === 4"""
     )
