@@ -418,13 +418,13 @@ class Workshop:
         return freed
 
     def _limit_browser(self, browser: str) -> None:
-        """Makes room among a browser's runs for one more: the one that was not watched for longest
-        goes; where all are on a screen, it raises WorkshopError."""
+        """Makes room among a browser's runs for one more: one whose page was left goes, or the one
+        that was not watched for longest; where all are on a screen, it raises WorkshopError."""
         now = self._clock()
         mine = [t for t in self._tickets.values() if t.whose == browser]
-        mine.sort(key=lambda t: t.seen)
+        mine.sort(key=lambda t: (not t.left, t.seen))
         for ticket in mine[: max(0, len(mine) - MOST_OWNED + 1)]:
-            if now - ticket.seen <= LOOKED_SECONDS:
+            if not ticket.left and now - ticket.seen <= LOOKED_SECONDS:
                 raise WorkshopError(
                     f"{MOST_OWNED} runs of this browser are on its screens already, and more are "
                     "not given to one: close one of their pages, and try again."

@@ -103,6 +103,15 @@ def leave_lessons(shown: Iterable[str] = ()) -> None:
     workshop().leave(set(lessons) - set(shown), browser())
 
 
+def leave_other_lessons(number: int) -> None:
+    """Before a lesson starts its runs: those of the page that it comes after are looked at no more,
+    and other lessons' are given back."""
+    own = {run for (of, _), run in st.session_state.get("lesson_runs", {}).items() if of == number}
+    looking = viewer()
+    looking.scenes = {n: scene for n, scene in looking.scenes.items() if scene.run_id in own}
+    leave_lessons(own)
+
+
 def play(
     scenes: dict[str, Scene],
     on_click: Callable[[dict], None] = lambda where: None,

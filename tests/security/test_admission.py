@@ -103,6 +103,15 @@ def test_an_owner_has_eight_runs(shop):
     assert len(mine) == MOST_OWNED
 
 
+def test_a_run_whose_page_was_left_makes_room_at_once(shop):
+    runs = [shop.come("me") for _ in range(MOST_OWNED)]
+    shop.leave(runs[3:4], "me")
+    shop.come("me")
+    assert runs[3] not in shop._tickets and len(shop._tickets) == MOST_OWNED
+    with pytest.raises(WorkshopError, match="on its screens"):
+        shop.come("me")
+
+
 def test_a_lesson_that_was_left_gives_its_runs_back(shop):
     lesson, playground, followed = shop.come("me"), shop.come("me"), shop.come("me")
     shop.leave([lesson, followed, "gone"], "me")

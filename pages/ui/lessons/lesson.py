@@ -111,6 +111,7 @@ def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) 
     session.arrive_at_lesson()
     manner = session.manner()
     with in_words("This lesson's runs could not be started. Reload the page."):
+        session.leave_other_lessons(lesson.number)
         go_along()
         take_hands(lesson.number, lesson.hands)
         take_lives(lesson)
