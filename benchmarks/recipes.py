@@ -133,7 +133,7 @@ RECIPES = {
     "three starts": Recipe(replace(BASE, steps=2000), starts=3),
     "5 samples at the end": Recipe(replace(BASE, steps=2000), last_samples=5),
     "batch 250": Recipe(replace(BASE, steps=4000, minibatch=250)),
-    "batch 250, 10000 steps": Recipe(replace(BASE, steps=10_000, minibatch=250)),
+    "batch 250 for 10000 steps": Recipe(replace(BASE, steps=10_000, minibatch=250)),
     "stop": Recipe(replace(BASE, steps=4000, tolerance=0.005, patience=300), fall=800),
 }
 """The short ones have 2,000 steps, so that what they add to "2000 steps" is seen at its length."""

@@ -238,7 +238,7 @@ BEFORE: tuple[lesson.Part, ...] = (
         "Fit one layer first. It is fast, its bound is tight, and it is the score to beat. "
         "Then two. Two layers bring most of what depth can bring; go to three where two were "
         "clearly better than one. A layer that is not needed usually switches off "
-        "(lessons 5 and 8), so what you risk is time more than "
+        "(lessons 5 and 9), so what you risk is time more than "
         "[overfitting](glossary#overfitting); held-out rows tell.\n\n"
         "## When to stop?\n\n"
         "When the *smoothed* bound has levelled off. It trembles (lesson 7), so compare the "
