@@ -14,7 +14,7 @@ if __name__ == "__main__":
     )
     # A link that locks a page, or puts it into another, leaves no way to the others.
     locked = st.query_params.get("lock") == "1" or getattr(
-        st.session_state.get("manner"), "lock", False
+        st.session_state.get("display_options"), "lock", False
     )
     st.navigation(
         {

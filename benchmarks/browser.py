@@ -216,12 +216,12 @@ def pause(page: Page) -> list[dict]:
 
 # Milliseconds until a picture is drawn of a run of so many layers, as the words beside it say.
 NEW_PICTURE = f"""layers => {{
-  const began = performance.now(), said = name =>
+  const began = performance.now(), text = name =>
     document.querySelector(`[data-name="main/${{name}}"]`)?.innerText ?? '';
   window.waited = 0;
   const look = new MutationObserver(changes => {{
     if (!changes.some(({{ target }}) => target.dataset.name === 'main/deep')) return;
-    if (!said('layer_0_title').includes(`of ${{layers}}`) || ({STEP})() < 0) return;
+    if (!text('layer_0_title').includes(`of ${{layers}}`) || ({STEP})() < 0) return;
     window.waited = performance.now() - began;
     look.disconnect();
   }});
@@ -403,7 +403,7 @@ class Student(threading.Thread):
         self.step = 0
         self.came = self.started = self.live = 0.0
         """When it came, when the page's script had started its run, and when it saw that train."""
-        self.told = threading.Event()
+        self.answered = threading.Event()
         self.ready = threading.Event()
         self.over = threading.Event()
 
@@ -420,7 +420,7 @@ class Student(threading.Thread):
         if found := re.search(rb"run=([\w-]{16,})", message):
             self.run_id = found.group(1).decode()
         if self.token and self.run_id:
-            self.told.set()
+            self.answered.set()
 
     def look(self, elements: dict) -> None:
         """What a frame says of the run: its step and phase."""
@@ -448,7 +448,7 @@ class Student(threading.Thread):
             self.ask(BackMsg())
             reader = threading.Thread(target=self._read, args=(self.session,), daemon=True)
             reader.start()
-            while not self.told.wait(1):
+            while not self.answered.wait(1):
                 if self.over.is_set():
                     return
             self.started = time.perf_counter()

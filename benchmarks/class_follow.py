@@ -40,7 +40,7 @@ SEEN = """([condition]) => {
 SLIDER = "document.querySelector('.st-key-compose_follow input')?.value"
 
 
-def said(name: str, pattern: str) -> str:
+def shows(name: str, pattern: str) -> str:
     """A condition: a line of words says this."""
     box = f"document.querySelector('.stage-host[data-name=\"{name}\"]')"
     return f"/{pattern}/.test({box}?.innerText ?? '')"
@@ -112,7 +112,7 @@ def teach(lesson: Class) -> None:
         seen,
     )
     pause = bar.get_by_role("button", name="Pause")
-    lesson.measure("the run is paused", pause.click, said("race/state", "Paused"))
+    lesson.measure("the run is paused", pause.click, shows("race/state", "Paused"))
     ramp = teacher.get_by_test_id("stButtonGroup").get_by_text(entry("ramp").title)
     lesson.measure(
         "the data are switched",

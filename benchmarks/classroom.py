@@ -43,7 +43,7 @@ def bare_loops(seconds: float, n: int) -> float:
     run = Run(catalogue.load("step"), MODEL, TRAIN)
     run.prepare()
     start = run._make_start()
-    rows, _ = start.supply.ahead(0, 1)
+    rows, _ = start.supply.prefetch(0, 1)
     done, began = [0] * n, time.perf_counter()
 
     def loop(i: int) -> None:

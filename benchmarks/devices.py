@@ -65,7 +65,7 @@ def measure(rows: int, layers: int, inducing: int, steps: int) -> dict:
         supply = Rows.create(X, Y, None, jnp.float64, 0)
     else:
         supply = WholeSet.create(X, Y, jnp.float64, devices)
-    batches, _ = supply.ahead(0, steps)
+    batches, _ = supply.prefetch(0, steps)
     found = {"step": best(lambda: train_chunk(state, batches, spec, steps), steps)}
     numbers = ravel_pytree(state.model)[0].size + 1
     found["bytes"] = 8 * numbers

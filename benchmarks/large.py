@@ -66,11 +66,11 @@ def measure(path: Path, name: str, model: str, steps: int, minibatch: int) -> di
     with contextlib.redirect_stdout(io.StringIO()):
         if code := command(words):
             raise SystemExit(code)
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         if code := command(["score", str(out), str(path)]):
             raise SystemExit(code)
-    scores = dict(line.split() for line in told.getvalue().splitlines())
+    scores = dict(line.split() for line in output.getvalue().splitlines())
     row: dict = {"set": name, "model": model, "steps": steps, "minibatch": minibatch}
     for paper, own in SCORES[task]:
         row[paper] = float(scores[own])

@@ -122,9 +122,9 @@ class Timed:
     def n(self):
         return self.supply.n
 
-    def ahead(self, step: int, n_steps: int):
+    def prefetch(self, step: int, n_steps: int):
         began = time.perf_counter()
-        found = self.supply.ahead(step, n_steps)
+        found = self.supply.prefetch(step, n_steps)
         self.waited += time.perf_counter() - began
         return found
 

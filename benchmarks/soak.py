@@ -110,13 +110,13 @@ class Visitor(Student):
     def hear(self, message: bytes) -> None:
         super().hear(message)
         with suppress(Exception):  # not every message is of interest
-            told = ForwardMsg.FromString(message)
-            if told.HasField("new_session"):
-                self.session_id = told.new_session.initialize.session_id
-            if told.delta.new_element.HasField("file_uploader"):
-                self.uploader = self.uploader or told.delta.new_element.file_uploader.id
-            if told.HasField("file_urls_response") and told.file_urls_response.file_urls:
-                self.file_urls = told.file_urls_response.file_urls[0]
+            forward = ForwardMsg.FromString(message)
+            if forward.HasField("new_session"):
+                self.session_id = forward.new_session.initialize.session_id
+            if forward.delta.new_element.HasField("file_uploader"):
+                self.uploader = self.uploader or forward.delta.new_element.file_uploader.id
+            if forward.HasField("file_urls_response") and forward.file_urls_response.file_urls:
+                self.file_urls = forward.file_urls_response.file_urls[0]
         if b"soaked_column" in message:
             self.saw_file.set()
         if found := REFUSAL.search(message):
@@ -175,7 +175,7 @@ class Soak:
 
     def _play(self, token: str) -> None:
         """Presses every button, slides through the history and drags an inducing point."""
-        wishes = [{"wish": {"scene": "main", "word": w}} for w in ("pause", "step", "play")]
+        commands = [{"command": {"scene": "main", "word": w}} for w in ("pause", "step", "play")]
         slides = [{"at": at} for at in (0.2, 0.7, None)]
         point = {"name": "main/deep", "index": 0, "y": 0.0}
         drags = [{"move": point | {"x": x / 10}} for x in range(-5, 5)]
@@ -183,8 +183,8 @@ class Soak:
             suppress(ConnectionClosed, OSError, TimeoutError),
             connect(f"{self.ws}/stage/{token}", origin=self.origin, max_size=None) as hand,
         ):
-            for told in (*wishes, *slides, *drags):
-                hand.send(json.dumps(told))
+            for message in (*commands, *slides, *drags):
+                hand.send(json.dumps(message))
                 self.over.wait(0.2)
 
     def upload(self) -> None:
@@ -221,12 +221,12 @@ class Soak:
                 raise RuntimeError("No address to upload to.")
             urls = visitor.file_urls
             assert urls is not None
-            status, said = self._put(urls.upload_url, content)
+            status, answer = self._put(urls.upload_url, content)
             if status == 429:
                 self.done["upload asked to wait"] += 1
                 return None
             if status not in (200, 204):
-                raise RuntimeError(f"An upload was answered {status}: {said}")
+                raise RuntimeError(f"An upload was answered {status}: {answer}")
             again = BackMsg()
             state = again.rerun_script.widget_states.widgets.add()
             state.id = visitor.uploader
@@ -289,7 +289,7 @@ class Soak:
             visitor.over.set()
             return
         self._send("long", visitor.token, "x" * 1_000_000)
-        for text in ('{"move":', "[]", '{"at": 1e999}', '{"wish": {"scene": 3}}', "\x00" * 100):
+        for text in ('{"move":', "[]", '{"at": 1e999}', '{"command": {"scene": 3}}', "\x00" * 100):
             self._send("", visitor.token, text)
         self._send("token", "nobody" * 4, "{}")
         self._foreign()
@@ -403,10 +403,10 @@ class Soak:
                 return
             server.request("GET", f"/early?dark=0&moment=0&star={i % 3}", headers=cookie)
             answer = server.getresponse()
-            said = answer.read().decode(errors="replace")
+            sentence = answer.read().decode(errors="replace")
             codes[answer.status] += 1
             if answer.status == 429:
-                self.refused("flood", said)
+                self.refused("flood", sentence)
         if not codes[429]:
             self.refused("flood", ALLOWED)
         server.close()
@@ -418,9 +418,9 @@ class Soak:
             # At a step a second: it is the number that is tried, not the cores.
             visitors.append(Visitor(self.url, f"data=step&speed=1&seed={i % 10}", browser=browser))
             visitors[-1].start()
-            until(lambda: visitors[-1].told.is_set() or visitors[-1].refusal, 10)
-        said = [visitor.refusal for visitor in visitors if visitor.refusal]
-        for sentence in said if said or self.over.is_set() else [ALLOWED]:
+            until(lambda: visitors[-1].answered.is_set() or visitors[-1].refusal, 10)
+        refusals = [visitor.refusal for visitor in visitors if visitor.refusal]
+        for sentence in refusals if refusals or self.over.is_set() else [ALLOWED]:
             self.refused("runs", sentence)
         for visitor in visitors:
             visitor.over.set()
@@ -495,11 +495,11 @@ class Soak:
         for abuse in NAMES.values():
             answers = self.answers.get(abuse, Counter())
             print(abuse, dict(answers), sep=": ")
-            told = sum(
-                n for said, n in answers.items() if SENTENCE.search(said) and said not in BAD
+            refused = sum(
+                n for words, n in answers.items() if SENTENCE.search(words) and words not in BAD
             )
-            rows.append(row(f"{abuse}: refused with a sentence", told, "", "≥ 1"))
-            rows.append(row("… not, or without a sentence", answers.total() - told, "", "0"))
+            rows.append(row(f"{abuse}: refused with a sentence", refused, "", "≥ 1"))
+            rows.append(row("… not, or without a sentence", answers.total() - refused, "", "0"))
         for sentence in self.broken[:10]:
             print(sentence)
         rows.append(row("visitors who met an error", len(self.broken), "", "0"))

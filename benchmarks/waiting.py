@@ -91,8 +91,8 @@ class Report:
 
     def _keep(self, **row: Any) -> None:
         self.rows.append(row)
-        said = (f"{row['name']}: {row['what']}:", row["measured"], row["detail"])
-        print(*filter(None, said), flush=True)
+        message = (f"{row['name']}: {row['what']}:", row["measured"], row["detail"])
+        print(*filter(None, message), flush=True)
         if self.path is not None:
             write_rows(self.path, self.rows)
 
@@ -177,15 +177,15 @@ ANOTHER = f"""() => {{
   for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, hand, true);
   window.switched = 0;
   const look = () => {{
-    const said = name =>
+    const text = name =>
       document.querySelector(`[data-name="main/${{name}}"]`)?.innerText.trim() ?? "";
-    const step = ({STEP})(), words = said("numbers");
+    const step = ({STEP})(), words = text("numbers");
     const seconds = parseFloat(/([\\d.]+) s of training/.exec(words)?.[1] ?? 0);
     if (words) {{
       fell ||= step <= 0 || (last !== null && (step < last.step || seconds < last.seconds));
       last = {{ step, seconds }};
     }}
-    if (fell && step > 0 && said("state").startsWith("Training")) {{
+    if (fell && step > 0 && text("state").startsWith("Training")) {{
       window.switched = performance.now() - began;
       for (const kind of ["keydown", "pointerdown"]) document.removeEventListener(kind, hand, true);
     }} else requestAnimationFrame(look);
@@ -301,15 +301,15 @@ def warm(report: Report) -> None:
         for kind, some in choices_in_turn(report.quick).items():
             waits: dict[str, float | None] = {}
             for choices in some:
-                said = f"{kind} {named(choices)}"
+                model = f"{kind} {named(choices)}"
                 student = Student(url, link({**choices, "at": PAUSE_AT}))
                 student.start()
                 if wait_until(lambda one=student: one.live > 0):
                     wait_until(lambda one=student: one.phase == "paused")
                 student.over.set()
                 student.join()
-                waits[said] = waited(student)
-                begun[said] = student.live - student.started if student.live else None
+                waits[model] = waited(student)
+                begun[model] = student.live - student.started if student.live else None
             value, detail = slowest(waits)
             report.add("warm", f"every {kind}: slowest", value, "s", "≤ 1", detail)
             everything |= waits

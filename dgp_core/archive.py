@@ -155,7 +155,7 @@ def write_bytes(file: File, content: bytes) -> None:
 def write(path: Path, blocks: Iterable[bytes]) -> None:
     """Writes a file, all or nothing, and to the disk itself.
 
-    What a process that was killed under way has left of the same file goes first.
+    What a process that was killed while saving has left of the same file goes first.
     """
     for old in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}{PART}"):
         with suppress(OSError):

@@ -81,21 +81,21 @@ class Tally:
         """What there is to say of the file, in words."""
         file = visible(name, 200)
         if not self.blank:
-            said = [f"{counted(self.rows, 'row')} of {file} predicted."]
+            sentences = [f"{counted(self.rows, 'row')} of {file} predicted."]
         else:
             n = self.blank.total()
-            said = [
+            sentences = [
                 f"{self.predicted:,} of {counted(self.rows, 'row')} of {file} predicted.",
                 f"{counted(n, 'row')} {'is' if n == 1 else 'are'} left blank, and the column "
                 f"“{WHY_NOT}” says why: {self._reasons()}.",
             ]
         if self.outside:
-            said.append(
+            sentences.append(
                 f"{counted(self.outside, 'row')} {'lies' if self.outside == 1 else 'lie'} outside "
                 f"the training rows, and the column “{OUTSIDE}” says where: the model "
                 "extrapolates there."
             )
-        return said
+        return sentences
 
     def _reasons(self) -> str:
         common = self.blank.most_common(REASONS_SHOWN)

@@ -1,7 +1,7 @@
 """One live run: a deep model and its single-layer rival, trained together, chunk by chunk.
 
 A worker calls `advance`, one at a time; anybody else only reads `latest`, `history` and `record`,
-or leaves a wish (`play`, `pause`, `step`, …) that the next turn grants.
+or leaves a command (`play`, `pause`, `step`, …) that the next turn carries out.
 """
 
 import itertools
@@ -96,7 +96,7 @@ class ClassRows(NamedTuple):
     def n(self) -> jax.Array:
         return self.batches.n
 
-    def ahead(self, step: int, n_steps: int) -> "tuple[ClassRows, int]":
+    def prefetch(self, step: int, n_steps: int) -> "tuple[ClassRows, int]":
         return self, n_steps
 
 
@@ -197,7 +197,7 @@ class Run:
         self.gallery = Gallery()
         """Pictures of this run that were computed already."""
         self.altered = False
-        """Whether rates were changed or points moved under way: a script would not replay that."""
+        """Whether rates were changed or points moved during the run: no script repeats that."""
         self.label: object = None
         """What whoever started it calls it; the run itself does not look."""
         self._lock = threading.Lock()
@@ -282,7 +282,7 @@ class Run:
 
     @property
     def at_rest(self) -> bool:
-        """Whether it trains no more, unless somebody wishes it to."""
+        """Whether it trains no more, unless somebody asks it to."""
         over = self.status in ("finished", "failed")
         return over or (self.status == "ready" and not self._playing)
 
@@ -359,7 +359,7 @@ class Run:
             deep, rival = self._records
             return deep.arrays(), rival.arrays()
 
-    # What whoever started the run may wish.
+    # Commands, for whoever started the run.
 
     def play(self) -> None:
         with self._lock:
@@ -377,7 +377,7 @@ class Run:
     def step(self, n: int = 1) -> None:
         """A few gradient steps, then a pause.
 
-        Wishes add up while a turn is under way, but to no more than a turn: a key that is held
+        Steps add up while a turn runs, but to no more than a turn: a key that is held
         down must not keep others waiting.
         """
         with self._lock:
@@ -397,7 +397,7 @@ class Run:
     ) -> None:
         """Other rates from the next turn on, without a restart.
 
-        Natural gradients cannot be switched on or off under way: that is another step to compile.
+        Natural gradients cannot be switched on or off during a run: that would be recompiled.
         """
         changes = {"learning_rate": learning_rate, "natural_rate": natural_rate}
         changes = {name: value for name, value in changes.items() if value is not None}
@@ -405,7 +405,7 @@ class Run:
             train = replace(self.train, **changes)
             if train.natural != self.train.natural:
                 raise ValueError(
-                    "Natural gradients are switched on or off by a new run, not under way."
+                    "Natural gradients are switched on or off by a new run, not during one."
                 )
             if train != self.train and self._latest is not None:
                 self.altered = True
@@ -454,8 +454,8 @@ class Run:
         """Whether there is anything to do now."""
         if self.status != "ready":
             return False
-        wish = self._states is None or self._wanted_steps > 0 or bool(self._edits)
-        return wish or (self._playing and now >= self._due)
+        command = self._states is None or self._wanted_steps > 0 or bool(self._edits)
+        return command or (self._playing and now >= self._due)
 
     def due(self) -> float:
         """When a run in slow motion wants its next turn."""
@@ -471,7 +471,7 @@ class Run:
             start = self._make_start()
             if has_view(self):
                 view(self, self._snapshot(start.states))
-            rows, _ = start.supply.ahead(0, 0)
+            rows, _ = start.supply.prefetch(0, 0)
             for state in self._distinct(start.states):
                 jax.block_until_ready(train_chunk(state, rows, self.train, 0)[0])
             self.status = "ready"
@@ -515,7 +515,7 @@ class Run:
         if until is not None and not wanted:
             n = min(n, max(0, until - int(states[-1].step)))
         due, began = max(self._due, time.monotonic()), time.perf_counter()
-        rows, n = start.supply.ahead(int(states[-1].step), n)
+        rows, n = start.supply.prefetch(int(states[-1].step), n)
         bounds: list[Bound | None] = []
         behind = int(states[0].step) - int(states[-1].step)
         if n > 0 and behind > 0:

@@ -397,7 +397,7 @@ class Trial:
                 found |= {pair.rival: (run, "rival")} if pair.rival else {}
         return found
 
-    # What whoever started it may wish.
+    # Commands, for whoever started it.
 
     def pause(self) -> None:
         """Stands still; what the main run has learnt so far is scored."""
@@ -538,7 +538,7 @@ class Trial:
                     self._worked += self._cost_now * (step - step_before) / self._most_steps
             if step > step_before or not run.playing or idle:
                 before, step_before = now, step
-            # A turn that was under way when somebody stopped the run ends first.
+            # A turn that was running when somebody stopped the run ends first.
             settled, last = step == last, step
             if not run.playing and settled and part.fold == 0 and step > scored:
                 scored = step
@@ -812,7 +812,7 @@ def timed_step(run: Run, model: DeepGP) -> float:
     if run.supply is None:
         return float("nan")
     state = create_state(jax.tree.map(jnp.asarray, model), jax.random.key(0))
-    rows, most = run.supply.ahead(0, LONGEST_CHUNK)
+    rows, most = run.supply.prefetch(0, LONGEST_CHUNK)
     train_chunk(state, rows, run.train, 1)
     n = 1
     while True:

@@ -24,7 +24,7 @@ LEAST_CAUTION = 1e-3
 
 
 class Rates(NamedTuple):
-    """Numbers that may change under way without a new compilation."""
+    """Numbers that may change between steps without a new compilation."""
 
     learning_rate: jax.Array
     """Adam's rate."""
@@ -44,7 +44,7 @@ RAMP_START = 1e-3
 @pytree
 @dataclass(frozen=True)
 class TrainState:
-    """A model under way: all that the next step depends on."""
+    """The training state: all that the next step depends on."""
 
     model: DeepGP
     adam: optax.OptState

@@ -200,7 +200,7 @@ class Stream:
         """Training rows."""
         return sum(self.survey.sizes)
 
-    def ahead(self, step: int, n_steps: int) -> tuple[Queue | Shares, int]:
+    def prefetch(self, step: int, n_steps: int) -> tuple[Queue | Shares, int]:
         """The minibatches of the next steps, and for how many of n they last."""
         place, within = divmod(step, self.length)
         for wanted in (place, place + 1):

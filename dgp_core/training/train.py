@@ -38,7 +38,7 @@ HOPELESS = 50
 
 @dataclass(frozen=True)
 class TrainSpec:
-    """How a model is trained. Only minibatch, samples and natural make a shape.
+    """How a model is trained. Only minibatch, samples and natural trigger a recompilation.
 
     The defaults are the quickest way that was found to the paper's quality: natural gradients, five
     times the paper's learning rate, and a fall of both rates at the end.
@@ -143,7 +143,7 @@ class Rows(NamedTuple):
             (weight if self.drawn_weight is None else take(self.drawn_weight)),
         )
 
-    def ahead(self, step: int, n_steps: int) -> "tuple[Rows, int]":
+    def prefetch(self, step: int, n_steps: int) -> "tuple[Rows, int]":
         """These rows, which serve any step."""
         return self, n_steps
 
@@ -192,9 +192,9 @@ class Windows:
         self._order = np.random.default_rng(seed).permutation(len(X))
         self._key = jax.random.key(seed)
         self._queue: tuple[int, Queue | Shares] | None = None
-        """The batches made last, by their place; no cache that would hold the rows in a circle."""
+        """The batches made last, by their place: `functools.cache` would keep the rows alive."""
 
-    def ahead(self, step: int, n_steps: int) -> "tuple[Queue | Shares, int]":
+    def prefetch(self, step: int, n_steps: int) -> "tuple[Queue | Shares, int]":
         """The minibatches of the next steps, and for how many of n they last."""
         place, within = divmod(step, self.length)
         kept = self._queue
@@ -236,7 +236,7 @@ class WholeSet(NamedTuple):
     def n(self) -> jax.Array:
         return first_copies(self.shares.n)
 
-    def ahead(self, step: int, n_steps: int) -> tuple[Shares, int]:
+    def prefetch(self, step: int, n_steps: int) -> tuple[Shares, int]:
         """These rows, which serve any step."""
         return self.shares, n_steps
 
@@ -248,7 +248,7 @@ class Supply(Protocol):
     @property
     def n(self) -> jax.Array | int: ...
 
-    def ahead(self, step: int, n_steps: int) -> tuple[Rows | Queue | Shares, int]:
+    def prefetch(self, step: int, n_steps: int) -> tuple[Rows | Queue | Shares, int]:
         """Rows for the steps from `step` on, and for how many of n steps they last."""
         ...
 
@@ -428,7 +428,7 @@ def resume(
         if n_steps <= 0:
             progress.stopped = f"reached {spec.steps:,} step{'s' if spec.steps != 1 else ''}"
             break
-        part, n_steps = rows.ahead(int(state.step), n_steps)
+        part, n_steps = rows.prefetch(int(state.step), n_steps)
         began = time.perf_counter()
         state, record = train_chunk(state, part, spec, n_steps, n_data)
         now = time.perf_counter()

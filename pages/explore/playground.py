@@ -350,7 +350,7 @@ session.arrive()
 dress()
 with in_words("This run could not be started. Reload the page, or choose another data set."):
     run_id, mine = session.current_run()
-    run, manner = session.workshop().watch(run_id), session.manner()
+    run, display = session.workshop().watch(run_id), session.display_options()
     kind, choices = kind_of(run), st.session_state.choices
     seen = Look(
         ink=page_ink(),
@@ -360,35 +360,35 @@ with in_words("This run could not be started. Reload the page, or choose another
     )
     film = film_of(run.dataset, run.model)
     paint, style = partial(playground, look=seen), ("playground", seen)
-    if "rival" in manner.hide:
+    if "rival" in display.hide:
         paint, style = partial(without_rival, paint), (*style, "no rival")
     session.play({"main": Scene(run_id, paint, style, film)}, session.clicked)
-    if "controls" not in manner.hide:
+    if "controls" not in display.hide:
         st.sidebar.title("Deep GP Lab", anchor=False)
     session.say()
     session.offer_to_watch(run_id)
-    above = bar_place() if "bar" not in manner.hide else None
+    above = bar_place() if "bar" not in display.hide else None
     state_line()
-    pictures(run, kind, manner.hide)
-    if "history" not in manner.hide:
+    pictures(run, kind, display.hide)
+    if "history" not in display.hide:
         stage.timeline()
     if above is not None:
         bar(run, mine, above)
-    if "controls" not in manner.hide:
+    if "controls" not in display.hide:
         with st.sidebar:
             if mine:
-                model_controls(manner.lock)
-                training_controls(manner.lock)
+                model_controls(display.lock)
+                training_controls(display.lock)
             else:
                 st.markdown("**You are watching**")
                 st.markdown(session.choices_in_words(run_id))
                 st.caption("Whoever started this run controls it.")
             look_controls(kind)
-            by_numbers(run, kind, mine, manner.lock)
-    if "words" not in manner.hide:
+            by_numbers(run, kind, mine, display.lock)
+    if "words" not in display.hide:
         name = run.dataset.name
         words, example = st.columns(2, gap="large")
-        free = mine and not manner.lock
+        free = mine and not display.lock
         drag = ": drag one, and watch the bound answer" if free else ""
         words.markdown(essay.linked(WORDS[kind].replace("{drag}", drag)))
         with example:

@@ -109,7 +109,9 @@ with in_words("The prior could not be drawn. Choose another output scale, or dra
     with left:
         stage.figure(slope_figure(both, depth, ink), "The density of log |slope|.", "prior_slope")
         stage.figure(
-            information_figure(both, ink), "Values that can be told apart, by depth.", "prior_told"
+            information_figure(both, ink),
+            "Values that can be told apart, by depth.",
+            "prior_values",
         )
     with right:
         stage.figure(

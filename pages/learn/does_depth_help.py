@@ -136,15 +136,15 @@ def whether(name: str) -> str:
         for gains in against_one_layer(measured(), name).values()
         for split, gain in gains.items()
     ]
-    ahead = {split for split, gain in found if gain > HARM}
-    behind = {split for split, gain in found if gain < -HARM}
+    better = {split for split, gain in found if gain > HARM}
+    worse = {split for split, gain in found if gain < -HARM}
     if not found:
         return ""
-    if not ahead and not behind:
+    if not better and not worse:
         return "Depth has not helped. It has not hurt either."
     return (
-        f"By more than {HARM} nats, a deep model is ahead on {len(ahead)} of "
-        f"{len({split for split, _ in found})} splits, and behind on {len(behind) or 'none'}."
+        f"By more than {HARM} nats, a deep model is ahead on {len(better)} of "
+        f"{len({split for split, _ in found})} splits, and behind on {len(worse) or 'none'}."
     )
 
 

@@ -90,12 +90,12 @@ def unbiased(seen: NoiseView, spread: Spread) -> str:
     """The mean of the estimates beside the bound, and their distance in standard errors."""
     mean, error = float(spread.both.mean()), spread.standard_error
     apart = abs(mean - seen.bound) / float(np.hypot(error, seen.bound_error))
-    said = (
+    sentence = (
         f"The mean of {len(spread.both)} estimates is {mean:,.1f} ± {error:,.1f}, the bound itself "
         f"{seen.bound:,.1f} ± {seen.bound_error:,.1f} (standard errors): **{apart:.1f}** standard "
         "errors apart."
     )
-    return said.replace("-", "−")
+    return sentence.replace("-", "−")
 
 
 def alone() -> None:

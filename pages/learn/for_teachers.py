@@ -161,7 +161,7 @@ def titled(one: lesson.Lesson) -> str:
 
 def linked(one: lesson.Lesson, name: str) -> str:
     """A link to a lesson, with its solutions where this page has them."""
-    return f"[{titled(one)}]({name}{SOLUTIONS if session.manner().solutions else ''})"
+    return f"[{titled(one)}]({name}{SOLUTIONS if session.display_options().solutions else ''})"
 
 
 def path_table(of: dict[str, lesson.Lesson]) -> str:
@@ -252,7 +252,7 @@ def solution(one: lesson.Lesson) -> None:
 
 session.browser()
 session.arrive_at_lesson()
-solved = session.manner().solutions
+solved = session.display_options().solutions
 with in_words("This page could not be shown. Reload it."):
     known = lessons()
     st.title("For teachers", anchor=False)

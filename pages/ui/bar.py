@@ -8,7 +8,7 @@ from dgp_core.live.run import Run
 from pages.ui import session, share
 from pages.ui.choices import SPEEDS
 from pages.ui.stage import hosts as stage
-from pages.ui.stage.server import WISHES
+from pages.ui.stage.server import COMMANDS
 
 # Room for the pictures, as the page's own margins are made for text; and nothing fades between
 # two of them.
@@ -82,8 +82,8 @@ def dress(style: str = STYLE) -> None:
     st.html(
         style
         + CONTRAST.format(text=text, paper=paper)
-        + ("" if "bar" in session.manner().hide else ROOM)
-        + (PROJECTOR if session.manner().projector else "")
+        + ("" if "bar" in session.display_options().hide else ROOM)
+        + (PROJECTOR if session.display_options().projector else "")
     )
     again = session.by_hand(lambda: None)
     _theme(key="theme", data={"dark": theme == "dark"}, on_changed_change=again)
@@ -119,8 +119,8 @@ def bar(run: Run, mine: bool, place: DeltaGenerator | None = None) -> None:
         st.container(horizontal=True, vertical_alignment="center", gap="small", key="bar"),
     ):
         if mine:
-            script = (*WISHES, "seed", "speed") if choices.at else ("seed", "speed")
-            stage.bar("main", session.wish, script, keyboard=True, speeds=SPEED_LABELS)
+            script = (*COMMANDS, "seed", "speed") if choices.at else ("seed", "speed")
+            stage.bar("main", session.run_command, script, keyboard=True, speeds=SPEED_LABELS)
         else:
             st.button(
                 "Start my own",

@@ -35,7 +35,7 @@ from pages.ui.sentences import notice, offer
 from pages.ui.session_end import at_end
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.guard import COOKIE, is_secret
-from pages.ui.stage.server import WISHES, Scene, Viewer, server
+from pages.ui.stage.server import COMMANDS, Scene, Viewer, server
 
 CONTROLS = tuple(
     field.name
@@ -213,15 +213,15 @@ def arrive(*own: str) -> None:
     """
     query = dict(st.query_params)
     memory = st.session_state
-    memory.setdefault("said", [])
+    memory.setdefault("messages", [])
     memory.own_names, memory.alone = own, False
     moved = _moved()
     if "choices" not in memory or (_is_new(query) and not moved):
-        memory.choices, memory.said = read_query(query)
+        memory.choices, memory.messages = read_query(query)
         memory.run_id, memory.link = query.get("run"), query
-        if query or "manner" not in memory:  # a lock holds on the way from page to page
-            memory.manner = read_display_options(query)
-        memory.said += display_sentences(query)
+        if query or "display_options" not in memory:  # a lock holds on the way from page to page
+            memory.display_options = read_display_options(query)
+        memory.messages += display_sentences(query)
         _take_own(query)
         _set_controls()
     elif any(f"choose_{name}" not in memory for name in CONTROLS):
@@ -244,7 +244,7 @@ def _moved() -> bool:
     own = memory.get("own_values", {}).items()
     marked = memory.pop("by_hand", False)
     return not _by_the_arrows() and (
-        marked or any(str(memory.get(f"own_{name}", said)) != said for name, said in own)
+        marked or any(str(memory.get(f"own_{name}", word)) != word for name, word in own)
     )
 
 
@@ -258,11 +258,11 @@ def arrive_alone(*own: str) -> None:
     """On a page without a run, the link says only what the page's own controls do."""
     leave_lessons()
     query, memory = dict(st.query_params), st.session_state
-    memory.setdefault("said", [])
+    memory.setdefault("messages", [])
     memory.own_names, memory.alone = own, True
     moved = _moved()
     if _is_new(query) and not moved:
-        memory.said = []
+        memory.messages = []
         _take_own(query)
 
 
@@ -286,30 +286,30 @@ def linked(name: str, offered: Sequence, default: Any) -> Any:
     memory = st.session_state
     if memory.get(f"own_{name}") not in offered:
         memory.pop(f"own_{name}", None)  # what another run or layer offered
-    said = memory.get("own_values", {}).get(name)
-    if said is None:
+    asked = memory.get("own_values", {}).get(name)
+    if asked is None:
         return default
-    value = nearest(said, offered, default)
+    value = nearest(asked, offered, default)
     if name in memory.get("from_link", ()):
         memory.from_link.discard(name)
         memory.own_values[name] = str(value)
-        memory.said += not_offered(name, said, value)
+        memory.messages += not_offered(name, asked, value)
     return value
 
 
 def link(**values: Any) -> None:
     """Puts what the page's own controls say into the address; once moved, the link is the past."""
     memory = st.session_state
-    said, known = {n: str(v) for n, v in values.items()}, memory.get("own_values", {})
-    if any(known.get(name, word) != word for name, word in said.items()):
-        memory.said = []
-    memory.own_values = known | said
+    words, known = {n: str(v) for n, v in values.items()}, memory.get("own_values", {})
+    if any(known.get(name, word) != word for name, word in words.items()):
+        memory.messages = []
+    memory.own_values = known | words
     if not memory.alone:
         write_link()
         return
-    memory.own_link = said
-    if dict(st.query_params) != said:
-        st.query_params.from_dict(said)
+    memory.own_link = words
+    if dict(st.query_params) != words:
+        st.query_params.from_dict(words)
 
 
 def say() -> None:
@@ -317,8 +317,8 @@ def say() -> None:
 
     In a place of its own: pictures below it stay where they are in the page, and are not made anew.
     """
-    with st.container(key="said"):
-        for sentence in st.session_state.said:
+    with st.container(key="messages"):
+        for sentence in st.session_state.messages:
             notice(sentence)
 
 
@@ -326,20 +326,20 @@ def arrive_at_lesson() -> None:
     """On a lesson, the link says only how the page should be; choices are the lesson's own."""
     memory, query = st.session_state, dict(st.query_params)
     memory.pop("by_hand", None)
-    if "manner" not in memory or (query and query != memory.get("lesson_manner")):
-        memory.manner = read_display_options(query)
-        memory.lesson_manner = query
-    memory.setdefault("said", [])
+    if "display_options" not in memory or (query and query != memory.get("lesson_display_options")):
+        memory.display_options = read_display_options(query)
+        memory.lesson_display_options = query
+    memory.setdefault("messages", [])
 
 
-def manner() -> DisplayOptions:
+def display_options() -> DisplayOptions:
     """How a teacher's link wants the page to be."""
-    return st.session_state.get("manner", DisplayOptions())
+    return st.session_state.get("display_options", DisplayOptions())
 
 
 def alone() -> bool:
     """Whether the page is to stand by itself, without a way to others: locked, or embedded."""
-    return manner().lock or bool(st.context.is_embedded)
+    return display_options().lock or bool(st.context.is_embedded)
 
 
 def control(
@@ -368,7 +368,7 @@ def choose(name: str) -> None:
     memory = st.session_state
     if memory.get(f"choose_{name}") not in OFFERED[name]:
         return  # a control that has just gone says nothing
-    memory.said = []
+    memory.messages = []
     choices = replace(memory.choices, at=0, **{name: memory[f"choose_{name}"]})
     if name == "data":
         fits = choices.posterior in choices.posteriors
@@ -397,7 +397,7 @@ def choose_judge() -> None:
     """Other rows are to be held out."""
     memory = st.session_state
     if memory.get("own_judge") in judge_options(memory.choices.data):
-        memory.said, memory.choices = [], replace(memory.choices, at=0, judge=memory.own_judge)
+        memory.messages, memory.choices = [], replace(memory.choices, at=0, judge=memory.own_judge)
 
 
 def _set_controls() -> None:
@@ -420,8 +420,8 @@ def current_run() -> tuple[str, bool]:
             run = workshop().watch(memory.run_id)
         except WorkshopError:
             of = "its settings" if "data" in memory.link else "those that the page begins with"
-            memory.said = [
-                *memory.said,
+            memory.messages = [
+                *memory.messages,
                 f"The run of this link is over, so another one has been started with {of}.",
             ]
             memory.run_id = None
@@ -435,7 +435,7 @@ def current_run() -> tuple[str, bool]:
                 follow(run, memory.choices)
                 write_link()
                 return memory.run_id, True
-            memory.said = restart_sentences(started_with(run), memory.choices)
+            memory.messages = restart_sentences(started_with(run), memory.choices)
             with suppress(WorkshopError):
                 workshop().drop(memory.run_id, browser())
     return start(), True
@@ -471,7 +471,7 @@ def open_saved(choices: Choices, saved: Archive) -> None:
         workshop().drop(memory.run_id, browser())
     memory.run_id = None
     _set_controls()
-    memory.said = ["The saved model goes on from where it was; the single layer catches up first."]
+    memory.messages = ["The saved model goes on where it was; the single layer catches up first."]
     start(saved)
 
 
@@ -482,7 +482,7 @@ def start_my_own() -> None:
     with suppress(WorkshopError):
         memory.choices = started_with(workshop().watch(memory.run_id))
     _set_controls()
-    memory.run_id, memory.said = None, []
+    memory.run_id, memory.messages = None, []
 
 
 def started_with(run: Run) -> Choices:
@@ -526,7 +526,7 @@ def change(**what: Any) -> None:
 
 
 @by_hand
-def wish(word: str) -> None:
+def run_command(word: str) -> None:
     """What was pressed in the bar, where the link changes with it."""
     let_go()
     name, _, value = word.partition(" ")
@@ -535,7 +535,7 @@ def wish(word: str) -> None:
         change(at=0, seed=(choices.seed + 1) % len(OFFERED["seed"]))
     elif name == "speed" and value in SPEEDS:
         change(speed=value)
-    elif name in WISHES:
+    elif name in COMMANDS:
         change(at=0)
         with suppress(WorkshopError):  # the page begins another
             getattr(workshop().control(st.session_state.run_id, browser()), name)()
@@ -559,7 +559,12 @@ def write_link() -> None:
     own = {
         n: v for n, v in memory.get("own_values", {}).items() if n in memory.get("own_names", ())
     }
-    memory.link = {**memory.choices.query(), **manner().query(), **own, "run": memory.run_id}
+    memory.link = {
+        **memory.choices.query(),
+        **display_options().query(),
+        **own,
+        "run": memory.run_id,
+    }
     if dict(st.query_params) != memory.link:
         st.query_params.from_dict(memory.link)
 
@@ -601,9 +606,9 @@ def _draw(x: float, y: float, near_x: float, near_y: float) -> None:
     if len(rest) == len(points):
         rest = [*points, (x, y)]
     if len(rest) < 2:
-        memory.said = ["Two points are the least that a model can learn from: put down another."]
+        memory.messages = ["A model needs at least two points to learn from: put down another."]
     elif len(rest) > MOST_POINTS:
-        memory.said = [f"{MOST_POINTS} points are the most that a link can hold."]
+        memory.messages = [f"{MOST_POINTS} points are the most that a link can hold."]
     else:
         memory.choices = replace(memory.choices, at=0, points=write_points(rest))
 

@@ -58,8 +58,8 @@ def without_run(address: str) -> str:
 def short_link(address: str) -> str:
     """The run by its name alone, and how it is looked at where that is not as at first."""
     page, _, query = address.partition("?")
-    said, first = dict(parse_qsl(query)), Choices().query()
-    kept = {n: said[n] for n in ("run", *LOOKS) if n in said and said[n] != first.get(n)}
+    asked, first = dict(parse_qsl(query)), Choices().query()
+    kept = {n: asked[n] for n in ("run", *LOOKS) if n in asked and asked[n] != first.get(n)}
     return room().invite(address_with(page, kept))
 
 
@@ -287,9 +287,9 @@ def panel(run: Run, mine: bool) -> None:
         )
         if run.altered:
             st.caption(
-                "Rates were changed or points moved under way: the script trains with the rates as "
-                "they are now, from the start, and so ends elsewhere. Reset the run first for one "
-                "that it repeats exactly."
+                "Rates were changed or points moved during the run: the script trains with the "
+                "rates as they are now, from the start, and so ends elsewhere. Reset the run first "
+                "for one that it repeats exactly."
             )
         if mine:
             upload = st.file_uploader(

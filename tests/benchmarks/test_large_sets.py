@@ -68,8 +68,8 @@ def test_waiting_for_rows_is_noted():
     class Slow:
         n = 1
 
-        def ahead(self, step, n_steps):
+        def prefetch(self, step, n_steps):
             return pa.NULL, n_steps
 
     supply = scale.Timed(Slow())
-    assert supply.ahead(0, 3) == (pa.NULL, 3) and supply.waited > 0 and supply.n == 1
+    assert supply.prefetch(0, 3) == (pa.NULL, 3) and supply.waited > 0 and supply.n == 1

@@ -109,7 +109,7 @@ def open_page(browser, app_url) -> Iterator[Callable[..., Page]]:
     yield open_page
     for context in contexts:
         context.cookies()  # an answer: what the browser had to say before it has been heard
-    said = list(complaints)  # closing a page breaks off what is under way, which is no error
+    said = list(complaints)  # closing a page breaks off what is loading, which is no error
     for context in contexts:
         context.close()
     assert said == []

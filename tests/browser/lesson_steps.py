@@ -104,7 +104,7 @@ def pause(page: Page, live: str) -> int:
 
 
 def at_rest(page: Page, name: str) -> None:
-    """Waits until a line has said the same for two seconds: what was under way has come."""
+    """Waits until a line has said the same for two seconds: what had begun has come."""
     page.wait_for_function(
         """name => {
              const text = document.querySelector(`.stage-host[data-name='${name}']`)?.innerText;

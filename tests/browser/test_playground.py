@@ -71,7 +71,7 @@ def rises(page: Page) -> None:
 
 
 def at_rest(page: Page) -> int:
-    """The step, once the run is paused and a chunk that was under way has been shown."""
+    """The step, once the run is paused and a chunk that had begun has been shown."""
     expect(state(page)).to_contain_text("Paused", timeout=COMPILED)
     page.evaluate("() => { window.rest = [-1, 0]; }")
     page.wait_for_function(
@@ -98,7 +98,7 @@ def another_run(page: Page, before: str) -> Page:
 def settled(page: Page) -> None:
     """Waits until the page's script has not run for a second: what a new phase asked for is done.
 
-    Streamlit forgets the way forward where one presses Back while another run of it is under way.
+    Streamlit forgets the way forward where one presses Back while another run of it goes on.
     """
     page.evaluate("() => { window.looks = 0; }")
     page.wait_for_function(
@@ -115,7 +115,7 @@ def press(page: Page, name: str) -> None:
 
 
 def pause(page: Page) -> int:
-    """Presses Pause, and waits until the last step that was under way is shown and at rest."""
+    """Presses Pause, and waits until the last step that had begun is shown and at rest."""
     press(page, "Pause")
     page.mouse.move(2, 2)
     before = at_rest(page)

@@ -66,11 +66,11 @@ def press(page: AppTest, word: str, scene: str = "main") -> AppTest:
     if word.split()[0] not in bars(page)[scene]["script"]:
         viewer = server().viewers.get(page.session_state.viewer)
         assert viewer is not None
-        server().hear(viewer, {"wish": {"scene": scene, "word": word}})
+        server().hear(viewer, {"command": {"scene": scene, "word": word}})
         return page
     (bar,) = (c.proto for c in page.get("bidi_component") if f'"{scene}/bar"' in c.proto.json)
     states = page._tree.get_widget_states()
-    told = json.dumps([{"event": "wish", "value": word}])
+    told = json.dumps([{"event": "command", "value": word}])
     states.widgets.add(id=_make_trigger_id(bar.id, "events"), json_trigger_value=told)
     return page._run(states)
 

@@ -43,7 +43,7 @@ def papers(page: AppTest) -> dict[str, dict]:
     return {label: data for label, (_, data) in _papers(page).items()}
 
 
-def press(page: AppTest, label: str, event: str = "wish") -> AppTest:
+def press(page: AppTest, label: str, event: str = "command") -> AppTest:
     """What the browser tells when such a button is pressed, or its file is saved."""
     proto, _ = _papers(page)[label]
     states = page._tree.get_widget_states()

@@ -358,11 +358,11 @@ def test_hidden_settings_leave_questions_and_take_the_pictures_own():
 
 def test_lock_and_large_type_stay_from_page_to_page():
     page = open_lesson(lock="1", view="projector")
-    assert page.session_state.manner.lock
+    assert page.session_state.display_options.lock
     page.query_params.clear()
     page.switch_page("pages/learn/glossary.py").run()
     page.switch_page("pages/learn/why_deep.py").run()
-    assert page.session_state.manner.lock and page.session_state.manner.projector
+    assert page.session_state.display_options.lock and page.session_state.display_options.projector
 
 
 def test_a_link_may_lock_and_enlarge_as_well(teacher):
@@ -376,13 +376,13 @@ def test_a_link_may_lock_and_enlarge_as_well(teacher):
 
 def test_a_run_that_was_altered_is_said():
     page = open_lesson("for_practitioners")
-    assert not any("moved under way" in caption.value for caption in page.caption)
+    assert not any("moved during the run" in caption.value for caption in page.caption)
     deadline = time.monotonic() + PATIENCE
     while run_of(page, 11, "sizes").latest is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     page.select_slider(key="lesson_11_sizes_rate").set_value(0.05).run()
-    assert any("moved under way" in caption.value for caption in page.caption)
+    assert any("moved during the run" in caption.value for caption in page.caption)
 
 
 def test_a_stored_moment_is_skipped_to_and_back_and_those_who_follow_go_along():

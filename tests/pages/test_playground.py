@@ -242,13 +242,13 @@ def test_a_link_keeps_every_choice():
     assert read_query(Choices().query()) == (Choices(), [])
 
 
-def test_a_teacher_s_link_keeps_its_manner():
-    manner = DisplayOptions(lock=True, hide=("rival", "mixture"), projector=True)
-    assert read_display_options(manner.query()) == manner
+def test_a_teacher_s_link_keeps_its_display_options():
+    display = DisplayOptions(lock=True, hide=("rival", "mixture"), projector=True)
+    assert read_display_options(display.query()) == display
     assert read_display_options({"hide": "everything,rival", "lock": "yes"}) == DisplayOptions(
         hide=("rival",)
     )
-    assert display_sentences(manner.query()) == display_sentences({}) == []
+    assert display_sentences(display.query()) == display_sentences({}) == []
     said = display_sentences({"hide": "everything,rival", "lock": "yes", "view": "big"})
     assert [word in s for word, s in zip(("everything", "yes", "big"), said, strict=True)] == [
         1
@@ -689,7 +689,7 @@ def with_click(page: AppTest, where: dict) -> None:
         session.clicked(st.session_state.where)
 
     handler = AppTest.from_function(script)
-    for name in ("choices", "run_id", "browser", "said"):
+    for name in ("choices", "run_id", "browser", "messages"):
         handler.session_state[name] = page.session_state[name]
     handler.session_state.where = where
     handler.run()
@@ -776,7 +776,7 @@ def opened(page: AppTest, choices: Choices, saved) -> None:
         session.open_saved(st.session_state.choices, st.session_state.saved)
 
     handler = AppTest.from_function(script)
-    for name in ("run_id", "browser", "said"):
+    for name in ("run_id", "browser", "messages"):
         handler.session_state[name] = page.session_state[name]
     handler.session_state.choices, handler.session_state.saved = choices, saved
     handler.run()

@@ -205,8 +205,8 @@ def test_a_run_at_rest_has_no_pace(server, run_id):
     viewer = server.viewers.get_or_create("numbers", "me")
     viewer.scenes = {"main": Scene(run_id, counting([]), ())}
     run = server.workshop.watch(run_id)
-    for wish, pace in ((run.play, True), (run.pause, False)):
-        wish()
+    for command, pace in ((run.play, True), (run.pause, False)):
+        command()
         text = said(server, viewer)["main/numbers"]["text"]
         assert ("steps/s" in text) == pace and "s of training" in text
 
@@ -419,21 +419,21 @@ def test_only_the_owner_drives_a_run(server, run_id, owner, obeys):
     viewer = server.viewers.get_or_create(f"driver {owner}", owner)
     viewer.scenes = {"main": Scene(run_id, counting([]), ("driven",), until=run.latest.step)}
 
-    def wish(word) -> None:
-        server.hear(viewer, {"wish": {"scene": "main", "word": word}})
+    def command(word) -> None:
+        server.hear(viewer, {"command": {"scene": "main", "word": word}})
 
     viewer.at["main"] = 0
-    wish("play")
+    command("play")
     assert run.playing is obeys and run._until is None and (viewer.at == {}) is obeys
     run.pause()
     resets = run.epoch
-    wish("reset")
+    command("reset")
     assert (run.epoch == resets + 1) is obeys
     assert run.playing is obeys and (run._until is not None) is obeys  # it pauses there again
     run.pause()
     for nonsense in ("archive", "set_speed", ["play"], None):
-        wish(nonsense)
-    server.hear(viewer, {"wish": {"scene": "elsewhere", "word": "play"}})
+        command(nonsense)
+    server.hear(viewer, {"command": {"scene": "elsewhere", "word": "play"}})
     assert not run.playing
     until(lambda: not run.outdated)
 

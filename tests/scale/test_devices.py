@@ -104,7 +104,7 @@ def lowered(devices: Devices | None) -> str:
     if devices is None:
         rows = train.Rows.create(X, X, 4, np.float64, 0)
         return train._chunk.lower(state, rows, *numbers, minibatch=4, **options).as_text()
-    shares = train.Windows(X, X, 4, np.float64, 0, devices).ahead(0, 1)[0]
+    shares = train.Windows(X, X, 4, np.float64, 0, devices).prefetch(0, 1)[0]
     return train._shared_chunk.lower(
         state, shares, *numbers, mesh=devices.mesh, **options
     ).as_text()

@@ -53,7 +53,7 @@ def differences(
             supply = WholeSet.create(X, Y, np.float64, devices)
         else:
             supply = Windows(X, Y, minibatch, np.float64, 0, devices)
-        step = train_chunk(state, supply.ahead(taken, 1)[0], spec, 1)
+        step = train_chunk(state, supply.prefetch(taken, 1)[0], spec, 1)
         end, progress = resume(state, supply, spec, Progress(taken), devices=devices)
         bound = hundred[1].value
         found.append(

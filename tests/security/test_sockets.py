@@ -109,12 +109,12 @@ def test_rubbish_is_passed_over(own, address):
     viewer.scenes = {"main": Scene(run_id, lambda run, moment: {}, ("rubbish",))}
     with opened(address, "rubbish") as talker:
         for text in ("", "[", "[1]", "null", '"drawn"', b"\xff\xfe", b"\x00" * 100, "9" * 400,
-                     '{"at": {"x": []}}', '{"at": 1e999}', '{"wish": {"scene": [], "word": {}}}',
+                     '{"at": {"x": []}}', '{"at": 1e999}', '{"command": {"scene": [], "word": {}}}',
                      '{"move": {"name": "main/deep", "index": 0, "x": %s, "y": 1}}' % ("9" * 400),
                      '{"move": {"name": "main/deep", "index": -1, "x": 1e308, "y": -1e308}}',
                      '{"move": {"name": 7, "index": true, "x": null}}'):  # fmt: skip
             talker.send(text)
-        talker.send(json.dumps({"wish": {"scene": "main", "word": "pause"}}))
+        talker.send(json.dumps({"command": {"scene": "main", "word": "pause"}}))
         until(lambda: not own.workshop.find(run_id).playing)  # all before it was heard
         assert viewer.bells
     own.workshop.drop(run_id, "me")

@@ -207,10 +207,10 @@ def test_a_streamed_step_is_a_step_on_its_own_rows(folder):
     found = survey(parts, "regression")
     by_hand, step = started(found), jax.jit(train_step, static_argnums=(7, 8))
     with Stream(parts, found, 16, spec.seed, buffer=130) as stream:
-        queue, n = stream.ahead(0, 3)
+        queue, n = stream.prefetch(0, 3)
         assert n == 2  # a quarter of the buffer
         streamed, _ = train_chunk(started(found), queue, spec, 2)
-        streamed, record = train_chunk(streamed, stream.ahead(2, 1)[0], spec, 1)
+        streamed, record = train_chunk(streamed, stream.prefetch(2, 1)[0], spec, 1)
         for t in range(3):
             x, y = stream.rows(16 * t, 16)
             key = step_keys(by_hand.key, t)[1]
@@ -227,9 +227,9 @@ def test_a_stream_begins_anywhere(folder):
     found = survey(parts, "regression")
     with Stream(parts, found, 8, 0, buffer=64) as one, Stream(parts, found, 8, 0, buffer=64) as two:
         for step in range(90):
-            early, n = one.ahead(step, 100)
+            early, n = one.prefetch(step, 100)
             assert 1 <= n <= one.length
-        late, _ = two.ahead(89, 1)
+        late, _ = two.prefetch(89, 1)
     np.testing.assert_array_equal(early.X, late.X)
     assert int(early.first) == int(late.first) <= 89
 
@@ -366,7 +366,7 @@ def test_a_file_that_changes_under_way_is_noticed(folder):
     found = survey(parts, "regression")
     wrong = replace(found, sizes=(41, *found.sizes[1:]))
     with Stream(parts, wrong, 8, 0) as stream, pytest.raises(RowsError, match="has changed"):
-        stream.ahead(0, 1)
+        stream.prefetch(0, 1)
     with pytest.raises(ValueError, match="1 to 240 rows"):
         Stream(parts, found, 241, 0)
     assert rows.BUFFER_CELLS // 3 == Stream(parts, found, 8, 0).buffer

@@ -178,8 +178,8 @@ def serving(
         def look() -> None:
             while not over.wait(LOOK_SECONDS):
                 for process in processes:
-                    if said := process.look():
-                        print(said, file=sys.stderr, flush=True)
+                    if message := process.look():
+                        print(message, file=sys.stderr, flush=True)
 
         try:
             for process in processes:

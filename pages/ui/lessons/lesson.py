@@ -109,7 +109,7 @@ def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) 
     """The lesson's page."""
     session.browser()
     session.arrive_at_lesson()
-    manner = session.manner()
+    display = session.display_options()
     with in_words("This lesson's runs could not be started. Reload the page."):
         session.leave_other_lessons(lesson.number)
         go_along()
@@ -125,17 +125,17 @@ def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) 
         session.play(scenes, (lambda where: None) if locked() else on_click, **of_class)
         st.title(f"{lesson.number} · {lesson.title}", anchor=False)
         st.caption(f"{lesson.summary} About {lesson.minutes} minutes.")
-        with st.container(key="said"):  # a place of its own, as in session.say
-            _said(lesson, teacher)
+        with st.container(key="messages"):  # a place of its own, as in session.say
+            _show_messages(lesson, teacher)
         linker, placed = Linker(), {}
         for i, part in enumerate(lesson.parts):
             # By its key, those who follow find the place.
             with st.container(key=f"part_{i}"), stage.noting() as placed[i]:
-                _show_part(lesson, i, part, manner, linker)
+                _show_part(lesson, i, part, display, linker)
         _publish(lesson)  # what a part has measured
         _foot(lesson, placed)
     session.page_made()
-    dress(STYLE + NO_CONTROLS * ("controls" in manner.hide))
+    dress(STYLE + NO_CONTROLS * ("controls" in display.hide))
 
 
 def hand(of: Hand, says: str = "value") -> dict[str, Any]:
@@ -149,7 +149,7 @@ def hand(of: Hand, says: str = "value") -> dict[str, Any]:
 
 def locked() -> bool:
     """Whether nothing is to be changed: a teacher's link wants it so, or the page follows one."""
-    return session.manner().lock or bool(followed_class())
+    return session.display_options().lock or bool(followed_class())
 
 
 def teaching() -> bool:
@@ -204,9 +204,9 @@ def _drop_replaced() -> None:
             session.workshop().drop(run_id, session.browser())
 
 
-def _said(lesson: Lesson, teacher: dict[str, str]) -> None:
+def _show_messages(lesson: Lesson, teacher: dict[str, str]) -> None:
     """What could not be taken from the link, and who drives."""
-    for sentence in st.session_state.get("lesson_said", {}).get(lesson.number, []):
+    for sentence in st.session_state.get("lesson_messages", {}).get(lesson.number, []):
         notice(sentence)
     if not followed_class():
         if teaching():
@@ -247,8 +247,8 @@ def _start_my_own(lesson: Lesson) -> None:
     stop_following()
 
 
-def _show_part(lesson: Lesson, i: int, part: Part, manner: DisplayOptions, linker: Linker) -> None:
-    if "words" in manner.hide and not isinstance(part, Picture | Live):
+def _show_part(lesson: Lesson, i: int, part: Part, display: DisplayOptions, linker: Linker) -> None:
+    if "words" in display.hide and not isinstance(part, Picture | Live):
         return
     if isinstance(part, Words):
         st.markdown(linker.linked(part.text))
@@ -261,11 +261,11 @@ def _show_part(lesson: Lesson, i: int, part: Part, manner: DisplayOptions, linke
             part.show()
             st.caption(linker.linked(part.says))
     elif isinstance(part, Live):
-        _show_live(lesson, part, manner, linker)
+        _show_live(lesson, part, display, linker)
     elif isinstance(part, Try):
-        _show_try(_key(lesson, i), part, manner, linker)
+        _show_try(_key(lesson, i), part, display, linker)
     else:
-        _show_question(_key(lesson, i), part, manner.solutions)
+        _show_question(_key(lesson, i), part, display.solutions)
 
 
 def _scene(lesson: Lesson, live: Live, teacher: dict[str, str]) -> Scene:
@@ -283,7 +283,7 @@ def _scene(lesson: Lesson, live: Live, teacher: dict[str, str]) -> Scene:
     paint, until = live.paint, current(lesson.number, live).at
     if locked():
         paint, style = partial(_still, paint), (*style, "locked")
-    if "rival" in session.manner().hide:
+    if "rival" in session.display_options().hide:
         paint, style = partial(without_rival, paint), (*style, "no rival")
     stored = _later(live, choices) if st.session_state.get(_skip_key(lesson, live)) else None
     return Scene(kept[key], paint, style, filmed, until=until, stored=stored)
@@ -330,27 +330,27 @@ def _still(paint: Callable[[Run, Any], Elements], run: Run, moment: Any) -> Elem
     return elements
 
 
-def _show_live(lesson: Lesson, live: Live, manner: DisplayOptions, linker: Linker) -> None:
+def _show_live(lesson: Lesson, live: Live, display: DisplayOptions, linker: Linker) -> None:
     run_id = st.session_state.lesson_runs[(lesson.number, live.name)]
     with st.container(border=True):
         mine = session.is_mine(run_id)
         if not mine:
             of = session.choices_in_words(run_id)
             st.caption(f"You are watching your teacher's run. {of}")
-        if mine and "bar" not in manner.hide:
-            keyboard = manner.projector and live is lesson.lives[0]
+        if mine and "bar" not in display.hide:
+            keyboard = display.projector and live is lesson.lives[0]
             _bar(lesson, live, run_id, keyboard)
         else:
             stage.words(f"{live.name}/numbers", 20)
         if not any(element == "state" for row in live.hosts for element, _, _ in row):
             stage.words(f"{live.name}/wait")
-        if live.controls and mine and not manner.lock and "controls" not in manner.hide:
+        if live.controls and mine and not display.lock and "controls" not in display.hide:
             for name, column in zip(
                 live.controls, st.columns(len(live.controls), gap="medium"), strict=True
             ):
                 with column:
                     _control(lesson, live, name)
-        hidden = [HIDDEN[word] for word in manner.hide if word in HIDDEN]
+        hidden = [HIDDEN[word] for word in display.hide if word in HIDDEN]
         for row in live.hosts:
             _hosts(live, [h for h in row if not any(word.search(h[0]) for word in hidden)])
         st.caption(linker.linked(live.says))
@@ -437,11 +437,11 @@ def _control(lesson: Lesson, live: Live, name: str) -> None:
         st.select_slider(LABELS[name], options, key=key, on_change=changed)
 
 
-def _show_try(key: str, part: Try, manner: DisplayOptions, linker: Linker) -> None:
+def _show_try(key: str, part: Try, display: DisplayOptions, linker: Linker) -> None:
     """Something to do; what should happen waits for a guess, or for the teacher."""
     memory, guess = st.session_state, f"guess_{key}"
     do = f"**Try this.** {linker.linked(part.do)}"
-    if memory.get(key) or manner.reveal == "open" or manner.solutions:
+    if memory.get(key) or display.reveal == "open" or display.solutions:
         st.info(f"{do}\n\n**What should happen:** {linker.linked(part.then)}")
         if memory.get(f"kept_{guess}"):
             st.text(f"Your guess: {memory[f'kept_{guess}']}")
@@ -454,7 +454,7 @@ def _show_try(key: str, part: Try, manner: DisplayOptions, linker: Linker) -> No
         memory[key] = bool(words) and not waits
         memory[f"empty_{guess}"] = not words
 
-    waits = bool(followed_class()) or manner.reveal == "withheld"
+    waits = bool(followed_class()) or display.reveal == "withheld"
     if teaching() and not waits:
         st.button(
             "Reveal what should happen",
@@ -570,8 +570,8 @@ def _for_the_class(lesson: Lesson) -> None:
         st.code(moment, language=None, wrap_lines=True)
         if any(_altered(lesson, live) for live in lesson.lives):
             st.caption(
-                "Rates were changed or points moved under way: a run of one's own begins with the "
-                "rates as they are now, and so ends elsewhere. Reset first for one that it repeats."
+                "Rates were changed or points moved during the run: a run of one's own begins with "
+                "the rates as they are now, and so ends elsewhere. Reset first to repeat it."
             )
 
 
@@ -591,7 +591,7 @@ def _foot(lesson: Lesson, placed: Mapping[int, Sequence[stage.Placed]]) -> None:
         file = f"lesson-{lesson.number}"
         make = partial(printed, lesson, placed)
         print_button(f"sheet_{lesson.number}", "Printable sheet", f"{file}.html", make)
-        if session.manner().solutions:
+        if session.display_options().solutions:
             print_button(
                 f"solutions_{lesson.number}",
                 "Its solutions",

@@ -34,7 +34,7 @@ def take_hands(number: int, hands: Sequence[Hand]) -> None:
         return
     taken[number] = query
     sentences: list[str] = []
-    memory.lesson_said = {number: sentences}
+    memory.lesson_messages = {number: sentences}
     for hand in hands:
         if hand.key in query:
             memory[hand.key] = _read_hand(hand, query[hand.key], sentences)
@@ -65,7 +65,7 @@ def take_lives(lesson: Lesson) -> None:
     if memory.get("lesson_link") == (lesson.number, query):
         return
     memory.lesson_link = (lesson.number, query)
-    messages = memory.setdefault("lesson_said", {}).setdefault(lesson.number, [])
+    messages = memory.setdefault("lesson_messages", {}).setdefault(lesson.number, [])
     for live in lesson.lives:
         key, start = (lesson.number, live.name), f"{live.name}."
         own = {n.removeprefix(start): words for n, words in query.items() if n.startswith(start)}

@@ -64,7 +64,7 @@ def _painted(lesson: Lesson, live: Live) -> Elements:
         moment = live.film[-1]
     if moment is None:
         return {}
-    hidden = "rival" in session.manner().hide
+    hidden = "rival" in session.display_options().hide
     return without_rival(live.paint, run, moment) if hidden else live.paint(run, moment)
 
 

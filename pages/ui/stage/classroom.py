@@ -132,15 +132,15 @@ class Classrooms:
         if room is None:
             return {}
         with self._lock:
-            told = {
+            tallies = {
                 f"tally_{question}": _tally(ballot, teaches or ballot.revealed, viewer, question)
                 for question, ballot in room.ballots.items()
             }
         if not teaches:
-            return told | {"page": {"version": room.version, "place": room.place}}
+            return tallies | {"page": {"version": room.version, "place": room.place}}
         pages = counted(followers, "page") + (" follows" if followers == 1 else " follow")
         words = f"**You are teaching.** {pages} this one." if followers else ""
-        return told | {"page": {"version": int(followers > 0)}, "followers": {"text": words}}
+        return tallies | {"page": {"version": int(followers > 0)}, "followers": {"text": words}}
 
 
 def _tally(ballot: Ballot, seen: bool, viewer: Viewer, question: str) -> dict:

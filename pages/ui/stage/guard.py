@@ -244,8 +244,8 @@ async def turn_away(answer: Response, code: int, scope, receive, send) -> None:
 
 
 async def _refuse(send, status: int, sentence: str, *headers: tuple[bytes, bytes]) -> None:
-    said = [(b"content-type", b"text/plain; charset=utf-8"), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": said})
+    fields = [(b"content-type", b"text/plain; charset=utf-8"), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": fields})
     await send({"type": "http.response.body", "body": sentence.encode()})
 
 

@@ -182,26 +182,26 @@ def connection(
 
 def bar(
     scene: str,
-    on_wish: Callable[[str], None],
+    on_command: Callable[[str], None],
     script: tuple[str, ...],
     keyboard: bool = False,
     speeds: tuple[tuple[str, str], ...] = (),
 ) -> None:
     """Play or pause, step, reset; with `speeds` (words and labels), another seed and these too.
 
-    The socket tells the server what is wished. The words in `script` run the page's script instead,
-    which is told by `on_wish`. Space and → serve one run of a page.
+    Commands go to the server by the socket. Those in `script` run the page's script instead, by
+    `on_command`. Space and → serve one run of a page.
     """
     key = f"stage_{scene}/bar"
 
-    def wished() -> None:
-        word = getattr(st.session_state.get(key), "wish", None)
+    def commanded() -> None:
+        word = getattr(st.session_state.get(key), "command", None)
         if isinstance(word, str):
-            on_wish(word)
+            on_command(word)
 
     data = {"kind": "bar", "name": f"{scene}/bar", "script": script}
     data |= {"keyboard": keyboard, "speeds": speeds}
-    _host(key=key, data=data, width="content", on_wish_change=wished)
+    _host(key=key, data=data, width="content", on_command_change=commanded)
 
 
 def picture(name: str, height: int, seek: bool = False) -> None:
@@ -227,17 +227,17 @@ def tally(name: str, answers: list[str]) -> None:
 
 
 def paper(
-    key: str, label: str, on_wish: Callable[[], None], on_done: Callable[[], None], sheet: dict
+    key: str, label: str, on_command: Callable[[], None], on_done: Callable[[], None], sheet: dict
 ) -> None:
-    """A button for something to print: the script, told by `on_wish`, makes the `sheet` (a file's
-    name, HTML, and figures by the names of their places in it); the browser draws the figures into
+    """A button for something to print: `on_command` makes the `sheet` (a file's name,
+    HTML, and figures by the names of their places in it); the browser draws the figures into
     it, saves it as one file, and is `on_done`."""
     data = {"kind": "paper", "label": label, "sheet": sheet, "library": library()}
     _host(
         key=key,
         data=data,
         width="content",
-        on_wish_change=on_wish,
+        on_command_change=on_command,
         on_done_change=on_done,
     )
 

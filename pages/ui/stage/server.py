@@ -28,7 +28,7 @@ from pages.ui.stage.timeline import held_step, timeline
 from pages.ui.stage.viewers import Elements, Scene, Viewer, Viewers
 from pages.ui.stage.wire import encode
 
-__all__ = ["WISHES", "Elements", "Frame", "Scene", "Server", "Viewer", "server", "stop"]
+__all__ = ["COMMANDS", "Elements", "Frame", "Scene", "Server", "Viewer", "server", "stop"]
 
 FILM_SECONDS = 0.4
 """What each moment of a stored film is shown for."""
@@ -38,7 +38,7 @@ HOLD_SECONDS = 0.6
 """How long nothing new is shown at the most, where a run that starts at once is about to be."""
 LOOK_SECONDS = 1.0
 """After which it is looked whether there is something new, though no run has told of it."""
-WISHES = ("play", "pause", "step", "reset")
+COMMANDS = ("play", "pause", "step", "reset")
 COULD_NOT_DRAW = "This moment could not be drawn: reset the run, or lower its rates."
 
 
@@ -258,11 +258,11 @@ class Server:
             self._hold(viewer, message["at"])
         if "place" in message and not viewer.follows:
             self.classrooms.look(viewer.teaches, message["place"])
-        move, wish = message.get("move"), message.get("wish")
+        move, command = message.get("move"), message.get("command")
         if isinstance(move, dict):
             self._move(viewer, move)
-        if isinstance(wish, dict):
-            self._wish(viewer, str(wish.get("scene")), wish.get("word"))
+        if isinstance(command, dict):
+            self._run_command(viewer, str(command.get("scene")), command.get("word"))
 
     # Inside.
 
@@ -302,10 +302,10 @@ class Server:
                     viewer.at[name] = step
         viewer.ring()
 
-    def _wish(self, viewer: Viewer, name: str, word: Any) -> None:
+    def _run_command(self, viewer: Viewer, name: str, word: Any) -> None:
         """Play, pause, step or reset, by the run's owner; the newest moment is then looked at."""
         scene = viewer.scenes.get(name)
-        if scene is None or word not in WISHES:
+        if scene is None or word not in COMMANDS:
             return
         with suppress(WorkshopError):
             run = self.workshop.control(scene.run_id, viewer.owner)
@@ -322,8 +322,8 @@ class Server:
         scene, index = viewer.scenes.get(name), move.get("index")
         if scene is None or not isinstance(index, int) or element not in ("deep", "layer_0"):
             return
-        said = (move.get("x"), move.get("y"))
-        place = [float(p) for p in said if isinstance(p, int | float) and math.isfinite(p)]
+        xy = (move.get("x"), move.get("y"))
+        place = [float(p) for p in xy if isinstance(p, int | float) and math.isfinite(p)]
         if len(place) < 2:
             return
         with suppress(WorkshopError, ValueError):

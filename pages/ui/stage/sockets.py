@@ -121,10 +121,10 @@ def _message(n: int, news: dict[str, bytes]) -> bytes:
 async def _listen(socket: WebSocket, viewer: Viewer, drawn: asyncio.Event) -> None:
     with suppress(WebSocketDisconnect):
         while True:
-            told = await socket.receive()
-            if told["type"] == "websocket.disconnect":
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
                 return
-            text = told.get("text") or told.get("bytes") or b""
+            text = message.get("text") or message.get("bytes") or b""
             if len(text) > MESSAGE_BYTES:  # where its server could not tell before it had arrived
                 await socket.close(1009, TOO_LONG)
                 return
@@ -137,7 +137,7 @@ async def _listen(socket: WebSocket, viewer: Viewer, drawn: asyncio.Event) -> No
             if "drawn" in message:
                 drawn.set()
             server().hear(viewer, message)
-            if "wish" in message:  # a button answers at once, whatever is being drawn
+            if "command" in message:  # a button answers at once, whatever is being drawn
                 await socket.send_bytes(_message(0, server().bars(viewer)))
 
 

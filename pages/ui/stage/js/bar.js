@@ -91,25 +91,25 @@ class Bar {
   }
 }
 
-// The bar: most of what it wishes is told to the server, in its order; what the page's script has to
-// do, and what is wished of a run that is over, runs the script.
+// The bar: most commands are sent to the server, in its order; what the page's script has to
+// do, and commands to a run that is over, run the script.
 
-const wishes = []; // not told yet
+const commands = []; // not sent yet
 
 export function drive(box, data, trigger) {
   const state = stateOf(box);
   const scene = sceneOf(data.name);
   state.act = (word) => {
     const gone = newest.get(scene + "/state")?.phase === "gone";
-    if (gone || data.script.includes(word.split(" ")[0])) return trigger("wish", word);
-    wishes.push({ scene, word });
+    if (gone || data.script.includes(word.split(" ")[0])) return trigger("command", word);
+    commands.push({ scene, word });
     tellWishes();
   };
   state.bar ??= new Bar(box, data, (word) => state.act(word));
 }
 
 export function tellWishes() {
-  while (wishes.length && stage.socket?.readyState === 1) send({ wish: wishes.shift() });
+  while (commands.length && stage.socket?.readyState === 1) send({ command: commands.shift() });
 }
 
 // Space and → drive the run whose bar says so, but not where a key means something by itself: in a

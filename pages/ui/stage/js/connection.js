@@ -41,7 +41,7 @@ function open(token, wait) {
     stage.lost = null;
     const { data } = event;
     const frame = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
-    stage.ahead = frame.now - Date.now() / 1000;
+    stage.clockOffset = frame.now - Date.now() / 1000;
     const { "class/page": page, ...elements } = frame.elements;
     if (page) heard(page);
     await draw(elements);
@@ -57,7 +57,7 @@ function open(token, wait) {
     if (socket !== stage.socket) return;
     if (event.code === 4404 && stage.lost) return location.reload(); // another server, or too late
     if (event.code === 4404) return say("**Not connected.** Reload the page to go on.");
-    if (answered) stage.lost ??= Date.now() / 1000 + (stage.ahead ?? 0);
+    if (answered) stage.lost ??= Date.now() / 1000 + (stage.clockOffset ?? 0);
     if (stage.lost) say("**Connection lost.** Trying again …", stage.lost);
     setTimeout(() => open(token, Math.min(8000, 2 * wait)), answered ? 250 : wait);
   };

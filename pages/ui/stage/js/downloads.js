@@ -42,8 +42,8 @@ function csv(box) {
   const traces = box._fullData.filter((trace) => trace.x || trace.y || trace.z);
   const titles = (letter) => {
     const axes = traces.map((trace) => trace[letter + "axis"] ?? letter);
-    const said = axes.map((name) => box._fullLayout[axisName(name)]?.title?.text ?? "");
-    return [...new Set(said.filter(Boolean))].join(" | ") || letter;
+    const titles = axes.map((name) => box._fullLayout[axisName(name)]?.title?.text ?? "");
+    return [...new Set(titles.filter(Boolean))].join(" | ") || letter;
   };
   const columns = [titles("x"), titles("y"), "value", ...ERRORS, "text"];
   const found = [];

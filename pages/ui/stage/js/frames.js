@@ -30,7 +30,7 @@ export async function draw(elements) {
   for (const [name, content] of Object.entries(elements)) {
     const scene = sceneOf(name);
     const { run, clicks } = frames.get(scene) ?? {};
-    if (past.get(scene)?.has(idOf(run))) continue; // it was under way when another began
+    if (past.get(scene)?.has(idOf(run))) continue; // it was being drawn when another began
     if (run) begin(scene, run);
     Object.assign(content, { run, clicks });
     newest.set(name, content);

@@ -8,7 +8,7 @@ export function timeline(box) {
   state.range = document.createElement("input");
   Object.assign(state.range, { type: "range", min: 0, max: 0, step: 1, value: 0 });
   state.range.setAttribute("aria-label", "History: an earlier moment of this run");
-  state.said = document.createElement("span");
+  state.label = document.createElement("span");
   state.back = document.createElement("button");
   Object.assign(state.back, { type: "button", textContent: "Back to now", hidden: true });
   state.range.oninput = () => {
@@ -17,7 +17,7 @@ export function timeline(box) {
     send({ at: index >= last ? null : index / Math.max(1, last) });
   };
   state.back.onclick = () => send({ at: null });
-  box.replaceChildren(state.range, state.said, state.back);
+  box.replaceChildren(state.range, state.label, state.back);
 }
 
 export function moveTimeline(box, { index, count, text, live }) {
@@ -28,6 +28,6 @@ export function moveTimeline(box, { index, count, text, live }) {
   }
   state.range.disabled = count < 2;
   state.range.setAttribute("aria-valuetext", text);
-  state.said.textContent = text;
+  state.label.textContent = text;
   state.back.hidden = live;
 }

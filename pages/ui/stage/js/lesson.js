@@ -86,8 +86,8 @@ function tell() {
     if (!stage.lesson?.teaches) return;
     const [i, share] = place();
     const now = [i, Math.round(1000 * share) / 1000];
-    if (String(now) === String(stage.told)) return;
-    stage.told = now;
+    if (String(now) === String(stage.sentPlace)) return;
+    stage.sentPlace = now;
     send({ place: now });
   }, TELL);
 }

@@ -25,7 +25,7 @@ export function paper(box, { label, sheet, library }, trigger) {
     state.words.textContent = "Preparing …";
     state.button.disabled = true;
     stage.hand = performance.now(); // pictures wait meanwhile
-    trigger("wish", true);
+    trigger("command", true);
   };
   if (!sheet.serial || sheet.serial === state.printed) return;
   state.printed = sheet.serial;

@@ -62,6 +62,6 @@ function forget(box) {
   Promise.resolve(state.work).then(() => {
     if (!state.gone || !box.querySelector(".main-svg")) return;
     window.Plotly.purge(box);
-    box.emit = () => {}; // a hover that was under way still reports
+    box.emit = () => {}; // a hover that had begun still reports
   });
 }

@@ -4,15 +4,15 @@ import { stage, stateOf } from "./shared.js";
 
 // HTML of the server's own making, such as a legend.
 export function page(box, html) {
-  if (stateOf(box).said !== html) box.innerHTML = html;
-  stateOf(box).said = html;
+  if (stateOf(box).shown !== html) box.innerHTML = html;
+  stateOf(box).shown = html;
 }
 
 // Words: **bold** is the only mark; everything else is shown as it is.
 
 export function words(box, text, since) {
-  if (stateOf(box).said !== text) {
-    stateOf(box).said = text;
+  if (stateOf(box).shown !== text) {
+    stateOf(box).shown = text;
     box.replaceChildren(
       ...text.split("**").map((part, i) => {
         const span = document.createElement(i % 2 ? "strong" : "span");
@@ -29,12 +29,12 @@ export function words(box, text, since) {
 // How long a wait has lasted, by the server's clock; counted here, without another frame.
 export const waits = new Map(); // box -> since when
 function sayHowLong(box, since) {
-  const seconds = since ? Math.floor(Date.now() / 1000 + (stage.ahead ?? 0) - since) : 0;
+  const seconds = since ? Math.floor(Date.now() / 1000 + (stage.clockOffset ?? 0) - since) : 0;
   const minutes = Math.floor(seconds / 60);
-  const said = minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+  const elapsed = minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
   const last = box.querySelector(".stage-elapsed") ?? document.createElement("span");
   last.className = "stage-elapsed";
-  last.textContent = seconds > 0 ? ` · ${said}` : "";
+  last.textContent = seconds > 0 ? ` · ${elapsed}` : "";
   if (!last.isConnected && seconds > 0) box.append(last);
 }
 setInterval(() => waits.forEach((since, box) => sayHowLong(box, since)), 500);
