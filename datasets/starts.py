@@ -18,6 +18,7 @@ from datasets.toys import FIRST_POINTS, GAP_POINTS
 from dgp_core.gp.data import Dataset, split
 from dgp_core.gp.likelihoods import for_task
 from dgp_core.gp.model import ModelSpec
+from dgp_core.live.poor_starts import Start, begin_with
 from dgp_core.live.run import Run
 from dgp_core.live.views.playground import View1D, View2D, ViewMany, view
 from dgp_core.training.train import TrainSpec
@@ -52,6 +53,14 @@ class Take:
     steps: tuple[int, ...] = STEPS
     points: tuple[tuple[float, float], ...] = FIRST_POINTS
     """Of a set that is drawn."""
+    train: dict[str, Any] = field(default_factory=dict)
+    """What its training has of its own."""
+    start: Start = "usual"
+
+    @property
+    def ill(self) -> bool:
+        """Whether something is wrong with it on purpose, which its rows and model do not tell."""
+        return self.start != "usual" or "learning_rate" in self.train
 
 
 FILMS = {name: Take(name) for name in NAMES} | {
@@ -61,6 +70,13 @@ FILMS = {name: Take(name) for name in NAMES} | {
     "four_zero": Take("nearly_linear", {"layers": 4, "mean_function": "zero"}, 2, (*BRIEF, 2000)),
     "four_linear": Take("nearly_linear", {"layers": 4}, 2, (*BRIEF, 2000)),
     "gap": Take("drawn", {"layers": 3}, 0, BRIEF, GAP_POINTS),
+    "banana": Take("banana", steps=BRIEF, train={"minibatch": 500}),
+    "ill_zero": Take("step", {"layers": 4, "mean_function": "zero"}, 1, BRIEF),
+    "well_zero": Take("step", {"layers": 4}, 1, BRIEF),
+    "ill_rate": Take("step", steps=BRIEF, train={"learning_rate": 1.0}),
+    "ill_scale": Take("step", steps=BRIEF, start="unscaled"),
+    "ill_random": Take("arm", steps=BRIEF, start="random Z"),
+    "ill_float32": Take("step", steps=BRIEF, start="float32"),
     "step_later": Take("step", steps=(5000,)),
     "ramp_later": Take("ramp", steps=(6000,)),
     "nearly_linear_later": Take("nearly_linear", steps=(3000,)),
@@ -88,7 +104,9 @@ def model_of(data: Dataset, **own: Any) -> ModelSpec:
 def record(name: str, steps: tuple[int, ...] | None = None) -> list[View]:
     """The moments of a film, computed now; or those at other steps."""
     data, take = data_of(name), FILMS[name]
-    run = Run(data, model_of(data, **take.model), replace(TRAIN, seed=take.seed))
+    train = replace(TRAIN, seed=take.seed, **take.train)
+    data, model, saved = begin_with(take.start, data, model_of(data, **take.model), train)
+    run = Run(data, model, train, saved=saved)
     views = []
     run.prepare()
     run.advance()
@@ -125,7 +143,7 @@ def stored_of(data: Dataset, model: ModelSpec, seed: int | None = None) -> tuple
     """Every stored moment of just these rows and this model; with a seed, of no other seed."""
     found: list[View] = []
     for name, take in FILMS.items():
-        if take.data != data.name or (seed is not None and seed != take.seed):
+        if take.ill or take.data != data.name or (seed is not None and seed != take.seed):
             continue
         if model == model_of(data, **take.model):
             own = data_of(name)

@@ -1,9 +1,10 @@
-"""Starts that go wrong, to be looked at: inducing inputs anywhere, and units as they come.
+"""Starts that go wrong, to be looked at: inducing inputs anywhere, units as they come, few digits.
 
 Each is a model before its first step, for a run to open; nothing else differs from a good start.
 """
 
 from dataclasses import replace
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,26 @@ from dgp_core.training.optimise import create_state
 from dgp_core.training.train import Progress, TrainSpec
 
 SPREAD = 3.0
-"""Deviation of inducing inputs that are put anywhere, in those of the data."""
+"""Standard deviation of inducing inputs that are put anywhere, in those of the data."""
+
+THOUSANDS = 1000.0
+"""Millimetres where there were metres."""
+
+Start = Literal["usual", "random Z", "float32", "unscaled"]
+
+
+def begin_with(
+    start: Start, dataset: Dataset, spec: ModelSpec, train: TrainSpec
+) -> tuple[Dataset, ModelSpec, Archive | None]:
+    """The rows, the model and its start values (None: the usual ones) of a run that starts so."""
+    if start == "random Z":
+        return dataset, spec, random_inducing(dataset, spec, train)
+    if start == "unscaled":
+        dataset = replace(dataset, X=THOUSANDS * dataset.X, Y=THOUSANDS * dataset.Y)
+        return dataset, spec, unscaled(dataset, spec, train)
+    if start == "float32":
+        return dataset, replace(spec, precision="float32"), None
+    return dataset, spec, None
 
 
 def random_inducing(dataset: Dataset, spec: ModelSpec, train: TrainSpec) -> Archive:

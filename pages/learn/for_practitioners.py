@@ -1,13 +1,12 @@
 """Lesson 11: how large, how deep, how long, and what goes wrong."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import streamlit as st
 
-from datasets.starts import film
-from dgp_core.live.poor_starts import random_inducing, unscaled
+from datasets.starts import film, film_of
+from dgp_core.live.poor_starts import Start, begin_with
 from pages.figures.boards import Look
 from pages.figures.lesson_live import chosen, with_layers
 from pages.ui import session
@@ -19,7 +18,6 @@ NUMBER = 11
 ink = page_ink()
 LOOK = Look(ink)
 ELEMENTS = ("deep", "bound", "bound_words")
-THOUSANDS = 1000.0  # millimetres where there were metres
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Ailment:
     title: str
     ill: Choices
     well: Choices
-    start: Literal["usual", "random Z", "float32", "unscaled"]
+    start: Start
     do: str
     then: str
     cure: str
@@ -106,22 +104,15 @@ AILMENTS = {
 }
 
 
-AILMENT = lesson.Hand("ailment", None, tuple(AILMENTS))
+AILMENT = lesson.Hand("ailment", None, tuple(AILMENTS), whole=True)
 
 lesson.take_hands(NUMBER, (AILMENT,))
 
 
-def begin(choices: Choices, start: str) -> str:
+def begin(choices: Choices, start: Start) -> str:
     """A run that starts in one of the wrong ways."""
-    data, model, train = choices.dataset, choices.model, choices.train
-    saved = None
-    if start == "random Z":
-        saved = random_inducing(data, model, train)
-    elif start == "unscaled":
-        data = replace(data, X=THOUSANDS * data.X, Y=THOUSANDS * data.Y)
-        saved = unscaled(data, model, train)
-    elif start == "float32":
-        model = replace(model, precision="float32")
+    train = choices.train
+    data, model, saved = begin_with(start, choices.dataset, choices.model, train)
     run_id, _ = session.workshop().start(data, model, train, owner=session.browser(), saved=saved)
     run = session.workshop().watch(run_id)
     run.label = choices
@@ -153,7 +144,6 @@ def twins() -> tuple[lesson.Part, ...]:
         (("state", 0, ""),),
     )
     paint = partial(with_layers, look=LOOK, names=ELEMENTS)
-    filmed = ailment.well.shape == Choices().shape
     ill = lesson.Live(
         name=f"ill_{key}",
         choices=ailment.ill,
@@ -162,6 +152,7 @@ def twins() -> tuple[lesson.Part, ...]:
         hosts=hosts,
         says="First: data, density, functions drawn and mean; with many inputs, predicted against "
         "observed. Second: the deep model's bound, and dashed that of a single layer.",
+        film=tuple(film(f"ill_{key}")),
         begin=partial(begin, start=ailment.start),
     )
     well = lesson.Live(
@@ -171,7 +162,7 @@ def twins() -> tuple[lesson.Part, ...]:
         style=(ink,),
         hosts=hosts,
         says="The same without the ailment.",
-        film=tuple(film("step")) if filmed else (),
+        film=film_of(ailment.well.dataset, ailment.well.model),
     )
     return (
         lesson.Try(ailment.do, ailment.then),

@@ -8,6 +8,7 @@ import pytest
 from datasets import catalogue, moments, starts
 from datasets.toys import GAP_POINTS, drawn
 from dgp_core.gp.model import ModelSpec
+from dgp_core.live.poor_starts import begin_with
 from dgp_core.live.run import Run
 from dgp_core.live.views.playground import Relevance, Reliability, TablePanel, view
 from pages.ui.choices import Choices, write_points
@@ -118,14 +119,44 @@ def test_stored_moments_show_what_lessons_3_4_5_and_7_say_of_them():
         ("motorcycle_1", Choices(data="motorcycle", layers=1, inducing=10)),
         ("gap", Choices(data="drawn", points=write_points(GAP_POINTS), layers=3)),
         ("four_zero", Choices(data="nearly_linear", layers=4, mean="zero", seed=2)),
+        ("banana", Choices(data="banana")),
+        ("ill_zero", Choices(layers=4, mean="zero", seed=1)),
+        ("well_zero", Choices(layers=4, seed=1)),
     ],
 )
-def test_runs_of_lessons_2_4_and_7_have_a_film(name, choices):
+def test_runs_of_lessons_2_4_7_10_and_11_have_a_film(name, choices):
     film = starts.film(name)
     assert starts.film_of(choices.dataset, choices.model) == tuple(film)
     assert tuple(view.step for view in film) == starts.BRIEF
     run = Run(choices.dataset, choices.model, choices.train)
     assert_close(film[0], view(run, run._snapshot(run._make_start().states)), 0.01)
+
+
+ILL = {name: take for name, take in starts.FILMS.items() if take.ill}
+
+
+@pytest.mark.parametrize("name", ILL)
+def test_what_is_ill_on_purpose_has_a_film_that_no_other_run_shows(name):
+    data, take, film = starts.data_of(name), ILL[name], starts.film(name)
+    model, train = starts.model_of(data), replace(starts.TRAIN, **take.train)
+    assert not set(map(id, film)) & set(map(id, starts.film_of(data, model)))
+    data, model, saved = begin_with(take.start, data, model, train)
+    run = Run(data, model, train, saved=saved)
+    states = run._make_start().states
+    if saved is not None:
+        states = (saved.state, *states[1:])
+    assert_close(film[0], view(run, run._snapshot(states)), 0.01)
+    assert [seen.step for seen in film] == list(starts.BRIEF)
+
+
+def test_films_show_what_lesson_11_says_of_its_ailments():
+    last = {name: starts.film(name)[-1].deep for name in (*ILL, "ill_zero", "well_zero")}
+    healthy = {"ill_zero": last["well_zero"], "ill_random": starts.film("arm")[-1].deep}
+    usual = starts.film("step")[-1].deep
+    behind = {name: healthy.get(name, usual).bound - seen.bound for name, seen in last.items()}
+    assert behind["ill_random"] > 1000 and behind["ill_scale"] > 1e6
+    assert min(behind["ill_zero"], behind["ill_rate"]) > 100
+    assert abs(behind["ill_float32"]) < 20
 
 
 def test_rectangles_are_told_apart_within_their_film():
@@ -139,13 +170,13 @@ def test_rectangles_are_told_apart_within_their_film():
 def test_other_rows_and_other_models_have_no_film():
     step, banana = catalogue.load("step"), catalogue.load("banana")
     assert starts.film_of(step, ModelSpec(layers=3, inducing=25)) == ()
-    assert starts.film_of(banana, starts.model_of(banana)) == ()
+    assert starts.film_of(banana, starts.model_of(banana)) == ()  # nothing held out
     points = drawn([(0.0, 0.0), (1.0, 1.0)])
     assert starts.film_of(points, starts.model_of(points)) == ()
 
 
 def test_a_name_is_no_path():
-    assert starts.film("../films/step") == starts.film("banana") == starts.film("") == []
+    assert starts.film("../films/step") == starts.film("motorcycle") == starts.film("") == []
 
 
 def test_all_films_together_are_small():

@@ -41,7 +41,7 @@ from pages.ui.choices import Choices, write_points
 from pages.ui.glossary_links import WORDS, Linker
 from pages.ui.lessons.lesson import Equation, sheet
 from pages.ui.stage.server import server
-from tests.pages.opened import LEARN, elements, made, names_of, open_lesson, press
+from tests.pages.opened import LEARN, elements, made, names_of, open_lesson, press, scenes
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -204,6 +204,7 @@ def test_runs_that_cost_start_only_when_asked():
     page.toggle(key="want_banana").set_value(True).run()
     assert not page.exception
     assert "figure" in elements(page)["banana/deep"]
+    assert all(scene.film for scene in scenes(page).values())
 
 
 @pytest.mark.parametrize("key", ["zero", "rate", "scale", "random", "float32"])
@@ -214,6 +215,8 @@ def test_every_ailment_can_be_switched_on_and_begins_anew_by_reset(key):
     assert not page.exception and not page.error
     shown = elements(page)
     assert "figure" in shown[f"ill_{key}/deep"] and "figure" in shown[f"well_{key}/deep"]
+    films = [scenes(page)[f"{name}_{key}"].film for name in ("ill", "well")]
+    assert all(films) and films[0] != films[1]
     runs = page.session_state.lesson_runs
     ill = server().workshop.watch(runs[11, f"ill_{key}"])
     well = server().workshop.watch(runs[11, f"well_{key}"])
