@@ -12,7 +12,7 @@ from pages.ui.lessons import lesson
 from pages.ui.theme import page_ink
 
 NUMBER = 10
-WANTED = lesson.Hand("want_banana", False, (False, True))
+WANTED = lesson.Hand("want_banana", False, (False, True), whole=True)
 
 lesson.take_hands(NUMBER, (WANTED,))
 ink = page_ink()

@@ -20,7 +20,7 @@ NUMBER = 8
 MIDDLE = lesson.Hand("bent_middle", 0.0, [round(-1 + 0.1 * i, 1) for i in range(21)])
 DEVIATION = lesson.Hand("bent_deviation", 0.8, [round(0.1 * i, 1) for i in range(1, 11)])
 STEEPNESS = lesson.Hand("bent_steepness", 4.0, [round(0.2 * i, 1) for i in range(1, 41)])
-STAR = lesson.Hand("star_7", 0.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
+STAR = lesson.Hand("star_7", 0.0, [round(-2 + 0.05 * i, 2) for i in range(81)], whole=True)
 
 ink = page_ink()
 lesson.take_hands(NUMBER, (MIDDLE, DEVIATION, STEEPNESS, STAR))

@@ -17,7 +17,7 @@ from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
 
 NUMBER = 6
-STAR = lesson.Hand("independence_x", 0.0, [round(-2 + 0.05 * i, 2) for i in range(81)])
+STAR = lesson.Hand("independence_x", 0.0, [round(-2 + 0.05 * i, 2) for i in range(81)], whole=True)
 
 ink = page_ink()
 lesson.take_hands(NUMBER, (STAR,))

@@ -98,13 +98,17 @@ class Linker:
 
     def __init__(self):
         self.seen: set[str] = set()
+        self._texts: dict[str, str] = {}
+        """Texts with their links: a part of a page that is made again has the same."""
 
     def linked(self, text: str) -> str:
         """The text in Markdown, with a link at each term that had none on this page."""
-        self.seen |= set(LINKED.findall(text))
-        pieces = LEFT.split(text)
-        pieces[::2] = [TERM.sub(self._link, piece) for piece in pieces[::2]]
-        return "".join(pieces)
+        if text not in self._texts:
+            self.seen |= set(LINKED.findall(text))
+            pieces = LEFT.split(text)
+            pieces[::2] = [TERM.sub(self._link, piece) for piece in pieces[::2]]
+            self._texts[text] = "".join(pieces)
+        return self._texts[text]
 
     def write(self, text: str) -> None:
         """Puts the text on the page, with its links."""

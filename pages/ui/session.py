@@ -143,6 +143,17 @@ def play(
     stage.connection(looking.token, shown, taken, take, lesson)
 
 
+def play_another(name: str, scene: Scene) -> None:
+    """Shows another scene in one of the page's places from now on."""
+    looking, scene = viewer(), replace(scene, clicks=clicks_taken())
+    if name in looking.scenes and _same_scene(looking.scenes[name], scene):
+        return
+    looking.at.pop(name, None)
+    looking.scenes = looking.scenes | {name: scene}
+    looking.ring()
+    leave_lessons(shown.run_id for shown in looking.scenes.values())
+
+
 def clicks_taken() -> int:
     """How many of the browser's clicks have been dealt with."""
     return st.session_state.get("clicks_taken", 0)

@@ -12,6 +12,11 @@ def slider(page: Page):
     return page.locator(".st-key-compose_follow input")
 
 
+def whole_page(page: Page) -> int:
+    """The change of the class at which the whole page was last made."""
+    return page.evaluate("dgpStage.lesson.version")
+
+
 def test_a_class_of_two_sees_what_its_teacher_does(open_page):
     teacher = open_page(LESSON)
     trained_to(teacher, "race", 1)
@@ -25,6 +30,7 @@ def test_a_class_of_two_sees_what_its_teacher_does(open_page):
     students = [open_page(path) for _ in range(2)]
     expect(teacher.get_by_text("2 pages follow this one.")).to_be_attached()
 
+    made = [whole_page(student) for student in students]
     slider(teacher).press("ArrowRight")
     moved = slider(teacher).input_value()
     for student in students:
@@ -52,6 +58,7 @@ def test_a_class_of_two_sees_what_its_teacher_does(open_page):
     teacher.get_by_role("button", name="Reveal what should happen").first.click()
     for student in students:
         expect(student.get_by_text("What should happen:").first).to_be_attached()
+    assert [whole_page(student) for student in students] == made  # only its parts were made anew
     left, stays = students
     left.get_by_role("button", name="Stop following").click()
     expect(slider(left)).to_be_enabled()

@@ -8,7 +8,7 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest
 
 from dgp_core.live.run import Run
-from pages.ui.stage.server import server
+from pages.ui.stage.server import Scene, Viewer, server
 
 LEARN = Path(__file__).parents[2] / "pages" / "learn"
 PATIENCE = 240
@@ -41,10 +41,21 @@ def run_of(page: AppTest) -> Run:
     return server().workshop.watch(page.session_state.run_id)
 
 
-def elements(page: AppTest) -> dict[str, dict]:
-    """What the page's hosts are sent, by their names."""
+def viewer_of(page: AppTest) -> Viewer:
+    """Who the page's session is to the socket."""
     viewer = server().viewers.get(page.session_state.viewer)
     assert viewer is not None
+    return viewer
+
+
+def scenes(page: AppTest) -> dict[str, Scene]:
+    """The runs that the page shows, and how."""
+    return viewer_of(page).scenes
+
+
+def elements(page: AppTest) -> dict[str, dict]:
+    """What the page's hosts are sent, by their names."""
+    viewer = viewer_of(page)
     server().attend(viewer)
     frame = server().frame(server().sights(viewer))
     return {name: json.loads(part) for name, part in frame.elements.items()}
@@ -56,6 +67,11 @@ def _hosts(page: AppTest, kind: str) -> list[dict]:
     return [one for one in data if one["kind"] == kind]
 
 
+def parts(page: AppTest) -> list[dict]:
+    """What can be made anew by itself, of a page that follows a teacher's."""
+    return _hosts(page, "part")
+
+
 def bars(page: AppTest) -> dict[str, dict]:
     """The bars that drive runs, by their scenes."""
     return {data["name"].removesuffix("/bar"): data for data in _hosts(page, "bar")}
@@ -64,9 +80,7 @@ def bars(page: AppTest) -> dict[str, dict]:
 def press(page: AppTest, word: str, scene: str = "main") -> AppTest:
     """Presses a button of a run's bar: the socket tells what is wished, or the script runs."""
     if word.split()[0] not in bars(page)[scene]["script"]:
-        viewer = server().viewers.get(page.session_state.viewer)
-        assert viewer is not None
-        server().hear(viewer, {"command": {"scene": scene, "word": word}})
+        server().hear(viewer_of(page), {"command": {"scene": scene, "word": word}})
         return page
     (bar,) = (c.proto for c in page.get("bidi_component") if f'"{scene}/bar"' in c.proto.json)
     states = page._tree.get_widget_states()

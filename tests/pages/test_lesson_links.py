@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.ui.stage import classroom
 from pages.ui.stage.server import server
-from tests.pages.opened import bars, elements, hosts, made, told
+from tests.pages.opened import bars, elements, hosts, made, parts, scenes, told, viewer_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
 PATIENCE = 240
@@ -160,6 +160,47 @@ def test_a_student_s_page_shows_what_the_teacher_s_does_and_cannot_be_moved():
     assert teacher.slider(key="compose_follow").value == 0.5
 
 
+def test_only_the_part_that_changes_is_made_anew_for_students():
+    rung: list[tuple[str, bool]] = []
+    known = classroom.Classrooms(lambda token, anew: rung.append((token, anew)))
+    values = {"slider": 1, "q_3_9": None, "place": 0.0}
+
+    def show(path: str = "path", run: str = "a", **changed) -> classroom.Classroom:
+        known.show("t", path, 3, values | changed, {"race": run}, whole=["place"])
+        room = known.get("t")
+        assert room is not None
+        return room
+
+    room = show()
+    opened = room.version
+    assert opened == room.changes == 1
+    assert show(slider=2).version == opened and room.parts["slider"] == 2
+    show(slider=2)
+    assert len(rung) == 2  # nothing new
+    assert show(slider=2, run="b").version == opened and room.parts[classroom.run_key("race")] == 3
+    known.ask("t", "q_3_9")
+    known.show("t", "path", 3, {"slider": 2, "place": 0.0}, {"race": "b"})  # without what is asked
+    assert room.version == opened and room.parts["q_3_9"] == room.changes == 4
+    known.reveal("t", "q_3_9")
+    assert room.version == opened and room.parts["q_3_9"] == 5
+    assert show(slider=2, run="b", place=0.5).version == room.changes == 6
+    assert show("another", "b", slider=2, place=0.5).version == 7 and "slider" not in room.parts
+
+
+def test_a_page_that_follows_has_parts_that_run_by_themselves():
+    teacher = open_lesson("why_deep")
+    assert not parts(teacher)
+    student = open_lesson("why_deep", **link_of(teacher, 1))
+    shown = [key for part in parts(student) for key in part["shows"]]
+    assert {"compose_follow", classroom.run_key("race"), str(teacher.radio[0].key)} <= set(shown)
+    before = run_of(student, 3, "race")
+    teacher.segmented_control(key="lesson_3_race_data").set_value("ramp").run()
+    student.run()
+    assert run_of(student, 3, "race") is run_of(teacher, 3, "race") is not before
+    assert scenes(student)["race"].run_id == scenes(teacher)["race"].run_id
+    assert {part["version"] for part in parts(student)} == {room_of(teacher).changes}
+
+
 def test_students_go_along_to_the_next_lesson():
     teacher = open_lesson("the_bound")
     student = open_lesson("the_bound", **link_of(teacher, 1))
@@ -176,9 +217,7 @@ def with_followers(page: AppTest) -> AppTest:
 
 def of_class(page: AppTest) -> dict[str, dict]:
     """What a page's browser is told of its class."""
-    viewer = server().viewers.get(page.session_state.viewer)
-    assert viewer is not None
-    return server().class_page(viewer)
+    return server().class_page(viewer_of(page))
 
 
 def test_a_show_of_hands_is_counted_once_a_browser_and_without_names():
@@ -201,6 +240,12 @@ def test_a_show_of_hands_is_counted_once_a_browser_and_without_names():
         assert student.run().success and student.radio(key=key).disabled
     server().classrooms.vote(told_class(teacher), key, "another browser", 0)
     assert of_class(teacher)[f"tally_{key}"]["hands"] == 3  # it is over
+
+
+def room_of(page: AppTest) -> classroom.Classroom:
+    room = server().classrooms.get(told_class(page))
+    assert room is not None
+    return room
 
 
 def told_class(page: AppTest) -> str:

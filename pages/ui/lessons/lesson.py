@@ -33,6 +33,7 @@ from pages.ui.lessons.link import (
     stop_following,
     take_hands,
     take_lives,
+    take_part,
 )
 from pages.ui.lessons.order import lesson_pages, next_lesson, this_page
 from pages.ui.lessons.parts import (
@@ -51,7 +52,7 @@ from pages.ui.lessons.worksheet import CITATION, sheet, solutions
 from pages.ui.sentences import in_words, notice
 from pages.ui.share import address_with, class_options, link_tools, say_only_here
 from pages.ui.stage import hosts as stage
-from pages.ui.stage.classroom import Ballot
+from pages.ui.stage.classroom import Ballot, run_key
 from pages.ui.stage.server import Elements, Scene, server
 from pages.ui.without_rival import without_rival
 
@@ -82,6 +83,7 @@ STYLE = """<style>
 }
 [data-testid=stMarkdownContainer] .katex-display { overflow: auto hidden; padding: 2px 0; }
 [data-testid=stMarkdownContainer]:has(> table) { overflow-x: auto; }
+[class*=st-key-follows_] { display: none; }
 @media (max-width: 640px) {
   .katex-display > .katex { font-size: 1em; }
   .katex-display .katex-html > .tag { position: static !important; padding-left: 1em; }
@@ -130,8 +132,11 @@ def show(lesson: Lesson, on_click: Callable[[dict], None] = lambda where: None) 
         linker, placed = Linker(), {}
         for i, part in enumerate(lesson.parts):
             # By its key, those who follow find the place.
-            with st.container(key=f"part_{i}"), stage.noting() as placed[i]:
-                _show_part(lesson, i, part, display, linker)
+            with st.container(key=f"part_{i}"):
+                if followed_class() and (shows := _shown_apart(lesson, i, part)):
+                    _follow_part(lesson, i, part, display, linker, placed, shows)
+                else:
+                    _note_part(lesson, i, part, display, linker, placed)
         _publish(lesson)  # what a part has measured
         _foot(lesson, placed)
     session.page_made()
@@ -194,7 +199,8 @@ def _publish(lesson: Lesson) -> None:
     values = {key: memory.get(key) for key in shared_keys(lesson) if key not in asked}
     runs = {live.name: memory.lesson_runs[lesson.number, live.name] for live in lesson.lives}
     mine = {name: run_id for name, run_id in runs.items() if session.is_mine(run_id)}
-    rooms.show(token, this_page() or "", lesson.number, values, mine)
+    whole = [hand.key for hand in lesson.hands if hand.whole]
+    rooms.show(token, this_page() or "", lesson.number, values, mine, whole)
 
 
 def _drop_replaced() -> None:
@@ -245,6 +251,54 @@ def _start_my_own(lesson: Lesson) -> None:
                 session.started_with(run), at=live.choices.at
             )
     stop_following()
+
+
+def _shown_apart(lesson: Lesson, i: int, part: Part) -> tuple[str, ...]:
+    """What a part shows of the teacher's page, by the session's keys, where it can be made anew by
+    itself. Pictures by hand may depend on each other."""
+    if isinstance(part, Live):
+        return run_key(part.name), _skip_key(lesson, part)
+    if isinstance(part, Try | Question):
+        return (_key(lesson, i),)
+    if isinstance(part, Picture):
+        pictures = [one for one in lesson.parts if isinstance(one, Picture)]
+        hands = [hand.key for hand in lesson.hands if not hand.whole]
+        return (*hands, *(key for one in pictures for key in one.shares))
+    return ()
+
+
+@st.fragment
+def _follow_part(
+    lesson: Lesson,
+    i: int,
+    part: Part,
+    display: DisplayOptions,
+    linker: Linker,
+    placed: dict[int, list[stage.Placed]],
+    shows: tuple[str, ...],
+) -> None:
+    """A part of a page that follows a teacher's, which runs again alone when it is shown otherwise
+    there: a browser takes many times longer for the whole page."""
+    with in_words("This part of the lesson could not be shown. Reload the page."):
+        version = take_part(lesson.number, shows, free=isinstance(part, Try | Question))
+        if isinstance(part, Live):
+            scene = _scene(lesson, part, followed(lesson.number))
+            session.play_another(part.name, scene)
+        _note_part(lesson, i, part, display, linker, placed)
+        stage.part(f"follows_{i}", shows, version)
+
+
+def _note_part(
+    lesson: Lesson,
+    i: int,
+    part: Part,
+    display: DisplayOptions,
+    linker: Linker,
+    placed: dict[int, list[stage.Placed]],
+) -> None:
+    """A part, and a note of its pictures for the sheet."""
+    with stage.noting() as placed[i]:
+        _show_part(lesson, i, part, display, linker)
 
 
 def _show_part(lesson: Lesson, i: int, part: Part, display: DisplayOptions, linker: Linker) -> None:

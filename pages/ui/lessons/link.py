@@ -137,7 +137,7 @@ def stop_following() -> None:
 def _take_class(number: int) -> None:
     """Shows what the teacher's page does, where it was changed there since."""
     memory, room = st.session_state, followed_room()
-    memory.class_version = room.version if room is not None else 0
+    memory.class_version = room.changes if room is not None else 0
     if room is None or room.lesson != number:
         return
     known = memory.get("class_values", {})
@@ -145,6 +145,22 @@ def _take_class(number: int) -> None:
         if key not in known or not same(known[key], value):
             memory[key] = value
     memory.class_values = dict(room.values)
+
+
+def take_part(number: int, keys: Sequence[str], free: bool) -> int:
+    """Sets what one part of the page shows as on the teacher's, and returns up to which change.
+
+    What students are `free` to choose themselves is set only where the teacher's has changed.
+    """
+    memory, room = st.session_state, followed_room()
+    if room is None or room.lesson != number:
+        return room.changes if room is not None else 0
+    changes, values = room.changes, room.values
+    known = memory.setdefault("class_values", {})
+    for key in keys:
+        if key in values and not (free and key in known and same(known[key], values[key])):
+            memory[key] = known[key] = values[key]
+    return changes
 
 
 def followed(number: int) -> dict[str, str]:

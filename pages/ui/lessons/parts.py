@@ -35,6 +35,8 @@ class Hand:
     offered: Sequence = ()
     read: Callable[[str], Any] | None = None
     """From a link's words to a value, where these cannot be listed; else a ValueError."""
+    whole: bool = False
+    """Whether more of the page depends on it than the pictures by hand."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import hashlib
 import math
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ class Ballot:
     """A show of hands."""
 
     asked: int
-    """When, by the class's version: asked again, it is another one."""
+    """When, by the class's changes: asked again, it is another one."""
     votes: dict[str, int] = field(default_factory=dict)
     """The answer's number, by voter."""
     revealed: bool = False
@@ -44,8 +44,20 @@ class Classroom:
     """The part that is looked at, and how far into it."""
     ballots: dict[str, Ballot] = field(default_factory=dict)
     """Of each question that the class was asked."""
+    changes: int = 0
+    """Counts all that only a page's script can show."""
     version: int = 0
-    """Counts what only a page's script can show."""
+    """The last change for which the whole page has to be made anew."""
+    parts: dict[str, int] = field(default_factory=dict)
+    """The last change of whatever a part of the page can show by itself, by the session's key."""
+
+    def changed(self, keys: Collection[str] = (), whole: bool = False) -> int:
+        """Counts one change: of these keys, or of the whole page."""
+        self.changes += 1
+        self.parts |= dict.fromkeys(keys, self.changes)
+        if whole:
+            self.version = self.changes
+        return self.changes
 
 
 class Classrooms:
@@ -58,24 +70,31 @@ class Classrooms:
         self._changed = changed
 
     def show(
-        self, token: str, path: str, lesson: int, values: Mapping[str, Any], runs: Mapping[str, str]
+        self,
+        token: str,
+        path: str,
+        lesson: int,
+        values: Mapping[str, Any],
+        runs: Mapping[str, str],
+        whole: Collection[str] = (),
     ) -> None:
-        """The teacher's page shows this now."""
+        """The teacher's page shows this now; `whole` are the values that concern all of it."""
         with self._lock:
             room = self._rooms.setdefault(token, Classroom())
             self._rooms.move_to_end(token)
             while len(self._rooms) > MOST_CLASSES:
                 self._rooms.popitem(last=False)
-            known = room.values.keys() == values.keys() and all(
-                same(value, values[key]) for key, value in room.values.items()
-            )
-            if known and (room.path, room.runs.get(lesson)) == (path, runs):
-                return
+            known, before = room.runs.get(lesson, {}), room.values
+            anew = room.path != path or known.keys() != runs.keys()
+            changed = {k for k, v in values.items() if k not in before or not same(before[k], v)}
+            changed |= {run_key(name) for name, run in runs.items() if known.get(name) != run}
             if room.path != path:
-                room.place = None
+                room.place, room.parts = None, {}
             room.path, room.lesson, room.values = path, lesson, dict(values)
             room.runs[lesson] = dict(runs)
-            room.version += 1
+            if not (anew or changed):
+                return
+            room.changed(changed, anew or not changed.isdisjoint(whole))
         self._changed(token, True)
 
     def get(self, token: str) -> Classroom | None:
@@ -91,16 +110,15 @@ class Classrooms:
         """Asks the class, whose hands are down at first."""
         if (room := self._rooms.get(token)) is not None:
             with self._lock:
-                room.version += 1
-                room.ballots[question] = Ballot(room.version)
+                room.ballots[question] = Ballot(room.changed([question]))
             self._changed(token, True)
 
     def reveal(self, token: str, question: str) -> None:
         """Says the answer to a question that was asked."""
         if (room := self._rooms.get(token)) is not None and question in room.ballots:
             with self._lock:
-                room.version += 1
                 room.ballots[question].revealed = True
+                room.changed([question])
             self._changed(token, True)
 
     def vote(self, token: str, question: str, owner: str, answer: int) -> None:
@@ -137,7 +155,8 @@ class Classrooms:
                 for question, ballot in room.ballots.items()
             }
         if not teaches:
-            return tallies | {"page": {"version": room.version, "place": room.place}}
+            page = {"version": room.version, "parts": dict(room.parts), "place": room.place}
+            return tallies | {"page": page}
         pages = counted(followers, "page") + (" follows" if followers == 1 else " follow")
         words = f"**You are teaching.** {pages} this one." if followers else ""
         return tallies | {"page": {"version": int(followers > 0)}, "followers": {"text": words}}
@@ -149,6 +168,11 @@ def _tally(ballot: Ballot, seen: bool, viewer: Viewer, question: str) -> dict:
     count = Counter(ballot.votes.values())
     most = max(count, default=-1) + 1
     return {"hands": len(ballot.votes), "counts": [count[i] for i in range(most)] if seen else None}
+
+
+def run_key(name: str) -> str:
+    """The key of a live part's run, among those of a page's values."""
+    return f"run_{name}"
 
 
 def same(before: Any, after: Any) -> bool:

@@ -5,7 +5,7 @@ Plotly.react draws a figure anew only where it changed, so zoom, pan and hover s
 no other server for anything.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -224,6 +224,13 @@ def meter(name: str) -> None:
 def tally(name: str, answers: list[str]) -> None:
     """How many chose each of these answers, live."""
     _host(key=f"stage_{name}", data={"kind": "tally", "name": name, "answers": answers})
+
+
+def part(key: str, shows: Sequence[str], version: int) -> None:
+    """Inside a fragment of a page that follows a teacher's: runs it again where one of the keys
+    that it `shows` has changed there since this version."""
+    data = {"kind": "part", "shows": shows, "version": version}
+    _host(key=key, data=data, on_class_change=lambda: None)
 
 
 def paper(

@@ -23,9 +23,22 @@ export function joined(lesson, box, trigger) {
   if (page) grows.observe(page);
 }
 
+// A part of a page that follows can be made anew by itself: it shows these keys, as of a version.
+const parts = new Map(); // box -> what it shows
+export function part(box, { shows, version }, trigger) {
+  clearTimeout(parts.get(box)?.asked);
+  parts.set(box, { shows, version, trigger, asked: null });
+  askPart(box);
+  return () => {
+    clearTimeout(parts.get(box)?.asked);
+    parts.delete(box);
+  };
+}
+
 export function heard(page) {
   stage.lessonPage = page;
   ask();
+  for (const box of [...parts.keys()]) askPart(box);
   const { place } = page;
   if (!place || String(place) === String(stage.place)) return;
   stage.place = place;
@@ -33,7 +46,7 @@ export function heard(page) {
   go();
 }
 
-// Only the script can show another version; one asking at a time.
+// Only the script can show another version of the whole; one asking at a time.
 function ask() {
   const { lesson, lessonPage, lessonBox, lessonTrigger } = stage;
   if (!lessonPage || !lesson || stage.lessonAsked || !lessonBox?.isConnected) return;
@@ -44,6 +57,21 @@ function ask() {
   }, UNHEARD);
   Object.assign(stage, { hand: performance.now(), slides: false }); // pictures wait meanwhile
   lessonTrigger("class", lessonPage.version);
+}
+
+function askPart(box) {
+  const { lesson, lessonPage } = stage;
+  const one = parts.get(box);
+  if (!one || one.asked || !lessonPage?.parts || !box.isConnected) return;
+  if (lessonPage.version > lesson?.version) return; // the whole page is asked for
+  const version = Math.max(...one.shows.map((key) => lessonPage.parts[key] ?? 0));
+  if (version <= one.version) return;
+  one.asked = setTimeout(() => {
+    one.asked = null;
+    askPart(box);
+  }, UNHEARD);
+  Object.assign(stage, { hand: performance.now(), slides: false });
+  one.trigger("class", version);
 }
 
 // To where the teacher is; a page that is still being made grows meanwhile.

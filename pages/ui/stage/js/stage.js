@@ -9,6 +9,7 @@ import { showPoints } from "./clicks.js";
 import { connect } from "./connection.js";
 import { show } from "./frames.js";
 import { timeline } from "./history.js";
+import { part } from "./lesson.js";
 import { paper } from "./paper.js";
 import { hosts, newest, pending, stage, stateOf } from "./shared.js";
 import { waits } from "./words.js";
@@ -17,6 +18,7 @@ export function mount({ parentElement, data, setTriggerValue }) {
   const box = parentElement.querySelector(".stage-host");
   if (data.kind === "connection") return connect(data, box, setTriggerValue);
   if (data.kind === "paper") return paper(box, data, setTriggerValue);
+  if (data.kind === "part") return part(box, data, setTriggerValue);
   const state = Object.assign(stateOf(box), { kind: data.kind, library: data.library, gone: false });
   state.answers = data.answers;
   if (data.kind === "figure") {
