@@ -1,12 +1,16 @@
 """From a hundred thousand rows to a billion: what a step costs, what memory, and how good it gets.
 
-    python -m benchmarks.scale --rows 1e5,1e6,1e7,1e8,1e9 --folder DIR [--json FILE]
+    python -m benchmarks.scale --rows 1e5,1e6,1e7,1e8,1e9 --folder DIR --prepare
+    python -m benchmarks.scale --rows 1e5,1e6,1e7,1e8,1e9 --folder DIR --json FILE [--delete]
 
 A set like the taxi rides, sorted by time, with categories, outliers and missing cells, and with a
-noise floor that is known. Each size is written to DIR as Parquet, shuffled there, and both are
-deleted once it is measured; sizes for which the disk has no room are left out, and said. SGP and
-DGP 2 (100 inducing points, minibatches of 10,000) train for the same time at every size, each in a
-process of its own. What FILE holds is not measured again.
+noise floor that is known. --prepare writes each size to DIR as Parquet files, shuffles it there and
+measures it, which can be done beside other work: no step is timed. The second command trains on
+what is prepared (and prepares what is not): SGP and DGP 2 (100 inducing points, minibatches of
+10,000) for the same time at every size, each in a process of its own, and gradient boosting. Both
+can be stopped and started again: files that are written, sets that are shuffled and rows that FILE
+holds are not made again. --delete deletes each size once its rows are in FILE. Sizes for which the
+disk has no room are left out, and said.
 """
 
 import argparse
@@ -29,6 +33,8 @@ from datasets.printed import SECONDS_A_STEP
 
 BLOCK = 1_000_000
 """Rows that are made and written together."""
+FILE_ROWS = 10_000_000
+"""Rows of one file of a set."""
 MINIBATCH = 10_000
 HELD_OUT_ROWS = 100_000
 """Rows held out, about, of any size."""
@@ -91,24 +97,60 @@ def rides(first: int, last: int, n: int) -> dict[str, Any]:
     }
 
 
-def write(path: Path, n: int) -> None:
-    """A file of n rides; one that was begun and not finished is begun again."""
-    if path.exists():
-        return
-    part = path.with_suffix(".part")
-    writer = None
-    for first in range(0, n, BLOCK):
-        table = pa.table(rides(first, min(n, first + BLOCK), n))
-        writer = writer or parquet.ParquetWriter(
-            part,
-            table.schema,
-            compression="zstd",
-            use_dictionary=["weekday", "payment"],  # pyright: ignore
-        )
-        writer.write_table(table, row_group_size=100_000)
-    assert writer is not None
-    writer.close()
-    part.rename(path)
+def write(folder: Path, n: int) -> None:
+    """Files of n rides in the order of time; those that are there are not written again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for start in range(0, n, FILE_ROWS):
+        path = folder / f"rides-{start // FILE_ROWS:04}.parquet"
+        if path.exists():
+            continue
+        part, end, writer = path.with_suffix(".part"), min(n, start + FILE_ROWS), None
+        for first in range(start, end, BLOCK):
+            table = pa.table(rides(first, min(end, first + BLOCK), n))
+            writer = writer or parquet.ParquetWriter(
+                part,
+                table.schema,
+                compression="zstd",
+                use_dictionary=["weekday", "payment"],  # pyright: ignore
+            )
+            writer.write_table(table, row_group_size=100_000)
+        assert writer is not None
+        writer.close()
+        part.rename(path)
+
+
+def held_out_share(n: int) -> float:
+    return min(0.1, HELD_OUT_ROWS / n)
+
+
+def prepared(folder: Path, n: int):
+    """The rows of a set in random order as numbers, what a pass over them tells, and what that
+    took: all of it is kept beside the set."""
+    from dgp_core.tables.large_file import TableParts, open_large, recipe_for, shuffled_beside
+    from dgp_core.tables.shuffled import open_shuffled
+    from dgp_core.training.progress import PassBar
+    from dgp_core.training.rows import Survey, survey
+
+    began = time.perf_counter()
+    with PassBar() as bar:
+        shuffled = open_shuffled(open_large(folder), shuffled_beside(folder), progress=bar.begin)
+    shuffling = time.perf_counter() - began
+    recipe, _ = recipe_for(
+        shuffled.head(), ["seconds"], "regression", "none", "fill", shuffled.facts
+    )
+    parts = TableParts(shuffled, recipe)
+    kept, about = shuffled.folder / "survey.npz", shuffled.folder / "took.json"
+    found = Survey.load(kept)
+    if found is None or not about.is_file():
+        began = time.perf_counter()
+        with PassBar() as bar:
+            on_part = bar.begin("measuring", len(parts), "part")
+            found = survey(parts, "regression", held_out_share(n), 0, on_part)
+        measuring = time.perf_counter() - began
+        found.save(kept)
+        load = round(os.getloadavg()[0], 1)
+        about.write_text(json.dumps({"shuffling": shuffling, "measuring": measuring, "load": load}))
+    return parts, found, json.loads(about.read_text())
 
 
 @dataclass
@@ -129,7 +171,7 @@ class Timed:
         return found
 
 
-def measure(path: Path, n: int, model: str, seconds: float) -> dict[str, Any]:
+def measure(folder: Path, n: int, model: str, seconds: float) -> dict[str, Any]:
     """One model on one size, in this process."""
     import jax
 
@@ -137,23 +179,13 @@ def measure(path: Path, n: int, model: str, seconds: float) -> dict[str, Any]:
     from dgp_core.evaluation.scores import log_likelihood, rmse
     from dgp_core.gp.model import create_model
     from dgp_core.gp.predict import predict_latent, predict_observed
-    from dgp_core.tables.large_file import TableParts, open_large, recipe_for, shuffled_beside
-    from dgp_core.tables.shuffled import open_shuffled
     from dgp_core.training.memory import peak_memory
     from dgp_core.training.optimise import create_state
-    from dgp_core.training.rows import Stream, survey
+    from dgp_core.training.rows import Stream
     from dgp_core.training.train import TrainSpec
 
-    imported = peak_memory()
-    began = time.perf_counter()
-    shuffled = open_shuffled(open_large(path), shuffled_beside(path))
-    read = time.perf_counter() - began
-    head = shuffled.head()
-    recipe, _ = recipe_for(head, ["seconds"], "regression", "none", "fill", shuffled.facts)
-    parts, share = TableParts(shuffled, recipe), min(0.1, HELD_OUT_ROWS / n)
-    began = time.perf_counter()
-    found = survey(parts, "regression", share, 0)
-    measured = time.perf_counter() - began
+    imported, share = peak_memory(), held_out_share(n)
+    parts, found, took = prepared(folder, n)
     scaler, batch = found.scaler, min(MINIBATCH, sum(found.sizes))
     if model == "boosting":
         return {"rows": n} | _boosted(parts, found, share)
@@ -178,8 +210,9 @@ def measure(path: Path, n: int, model: str, seconds: float) -> dict[str, Any]:
         "ms a step": 1000 * step,
         "median ms": 1000 * float(np.median(paces)),
         "waits %": 100 * supply.waited / taken,
-        "rows/s read": n / read if read > 1 else None,
-        "rows/s measured": n / measured,
+        "rows/s shuffled": n / took["shuffling"],
+        "rows/s measured": n / took["measuring"],
+        "load of these": took["load"],
         "rows/s trained": batch / step,
         "peak MB": (peak_memory() - imported) / 2**20,
         "steps": progress.steps,
@@ -260,44 +293,60 @@ def _boosted(parts, found, share: float) -> dict[str, Any]:
     }
 
 
+def prepare(folder: Path, n: int) -> bool:
+    """Writes, shuffles and measures a set, as far as that is not done; False where the disk has no
+    room for it."""
+    written = sum(file.stat().st_size for file in folder.parent.glob(f"*{folder.name}*/*"))
+    need, free = ROW_BYTES * n - written, shutil.disk_usage(folder.parent).free
+    if need > 0 and need + SLACK_BYTES > free:
+        print(
+            f"{n:,} rows take {need / 1e9:,.0f} GB more and {SLACK_BYTES / 1e9:,.0f} GB are left "
+            f"for others, but {free / 1e9:,.0f} GB are free."
+        )
+        return False
+    write(folder, n)
+    prepared(folder, n)
+    return True
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.scale")
     parser.add_argument("--rows", default="1e5,1e6,1e7", help="such as 1e5,1e9")
     parser.add_argument("--folder", type=Path, required=True, help="where the sets are written")
+    parser.add_argument("--prepare", action="store_true", help="write, shuffle and measure only")
     parser.add_argument("--models", default="sgp,dgp2,boosting")
     parser.add_argument(
         "--seconds", type=float, default=300.0, help="of training, a model and size"
     )
     parser.add_argument("--json", type=Path, help="a row a size and model")
+    parser.add_argument("--delete", action="store_true", help="each set once it is measured")
     parser.add_argument("--one", nargs=2, metavar=("ROWS", "MODEL"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         n, model = int(options.one[0]), options.one[1]
-        row = measure(options.folder / f"rides-{n}.parquet", n, model, options.seconds)
+        row = measure(options.folder / f"rides-{n}", n, model, options.seconds)
         print(json.dumps(row), flush=True)
         return
     rows = json.loads(options.json.read_text()) if options.json and options.json.is_file() else []
     options.folder.mkdir(parents=True, exist_ok=True)
     for n in [int(float(word)) for word in options.rows.split(",")]:
-        path = options.folder / f"rides-{n}.parquet"
-        for model in options.models.split(","):
-            if any((row["rows"], row["model"]) == (n, model) for row in rows):
-                continue
-            free = shutil.disk_usage(options.folder).free
-            if not path.exists() and ROW_BYTES * n + SLACK_BYTES > free:
-                need = ROW_BYTES * n / 1e9
-                print(f"{n:,} rows take {need:,.0f} GB, and {free / 1e9:,.0f} GB are free.")
-                break
-            write(path, n)
+        folder, done = options.folder / f"rides-{n}", {(row["rows"], row["model"]) for row in rows}
+        models = [model for model in options.models.split(",") if (n, model) not in done]
+        if (options.prepare or models) and not prepare(folder, n):
+            continue
+        if options.prepare:
+            continue
+        for model in models:
             command = [sys.executable, "-m", "benchmarks.scale", "--folder", str(options.folder)]
             command += ["--seconds", str(options.seconds), "--one", str(n), model]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            rows.append(json.loads(done.stdout.splitlines()[-1]))
+            ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            rows.append(json.loads(ended.stdout.splitlines()[-1]))
             print(rows[-1], flush=True)
             if options.json:
                 write_rows(options.json, rows)
-        path.unlink(missing_ok=True)
-        shutil.rmtree(f"{path}.shuffled", ignore_errors=True)
+        if options.delete:
+            for made in (folder, Path(f"{folder}.shuffled")):
+                shutil.rmtree(made, ignore_errors=True)
     names = list(dict.fromkeys(name for row in rows for name in row))
     print_table([{name: row.get(name) for name in names} for row in rows])
 

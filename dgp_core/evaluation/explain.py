@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from dgp_core.gp.data import Dataset, Scaler, sample_rows
+from dgp_core.gp.domain import Domain
 from dgp_core.gp.layers import Layer
 from dgp_core.gp.likelihoods import Gaussian
 from dgp_core.gp.mixture import Mixture
@@ -117,6 +118,24 @@ def groups_of(dataset: Dataset, recipe: Recipe | None = None) -> tuple[Group, ..
         found.append(Group(name, own, labels, marker))
         start += n
     return tuple(found)
+
+
+def typical_rows(domain: Domain, scaler: Scaler, recipe: Recipe) -> Dataset:
+    """The centres of the training rows as rows of their own, to explain a model by whose rows are
+    not at hand; a category has the level that is most frequent about a centre."""
+    X = scaler.inputs_back(domain.centres)
+    Y = np.zeros((len(X), len(recipe.output_names)))
+    names = (recipe.input_names, recipe.output_names)
+    rows = Dataset("centres", X, Y, *names, recipe.task, "", recipe.classes)
+    for group in groups_of(rows, recipe):
+        columns = list(group.columns)
+        if len(columns) > 1:
+            X[:, columns] = np.eye(len(columns))[X[:, columns].argmax(1)]
+        elif group.labels:
+            X[:, columns] = X[:, columns].round()
+        if group.marker is not None:
+            X[:, group.marker] = X[:, group.marker].round()
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +286,19 @@ def response(
     else:
         quantiles = np.quantile(_join(spread, G, R), LEVELS, 0)
     return Response(group.name, x, group.labels, each.mean(0), LEVELS, quantiles, each[:SHOWN])
+
+
+def by_effect(
+    model: DeepGP | Reference, scaler: Scaler, dataset: Dataset, groups: Sequence[Group]
+) -> tuple[str, ...]:
+    """The names of the inputs, those first over whose range the mean changes most."""
+    most = {}
+    for group in groups:
+        mean = response(model, scaler, dataset, group, n_grid=10, n_rows=10).mean
+        most[group.name] = float(
+            np.max(np.ptp(mean, 0) / (1.0 if dataset.classes else scaler.y_scale))
+        )
+    return tuple(sorted(most, key=lambda name: -most[name]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -378,6 +378,18 @@ def interval_figure(columns: dict[str, float], y_name: str, ink: Ink) -> dict:
     return {"data": traces, "layout": layout}
 
 
+def scored_figure(steps: Sequence[int], values: Sequence[float], title: str, ink: Ink) -> dict:
+    """A held-out score at each checkpoint of a fit."""
+    layout = _layout(ink, 285, "step", title)
+    layout["showlegend"] = False
+    x, y = np.array(steps, np.float64), np.array(values, np.float64)
+    curve = _line(x, y, title, DEEP, "solid", 2, "lines+markers")
+    return {
+        "data": [curve | {"hovertemplate": "%{y:.4g} at step %{x:,.0f}<extra></extra>"}],
+        "layout": layout,
+    }
+
+
 def _layout(ink: Ink, height: int, x: str, y: str) -> dict:
     layout = base_layout(ink, height)
     layout["xaxis"], layout["yaxis"] = labelled_axis(ink, x), labelled_axis(ink, y)

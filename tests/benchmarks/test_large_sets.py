@@ -17,9 +17,11 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 def test_rides_are_sorted_and_their_noise_floor_is_what_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(scale, "BLOCK", 15_000)
-    path = tmp_path / "rides.parquet"
-    scale.write(path, 40_000)
-    table = parquet.read_table(path)
+    monkeypatch.setattr(scale, "FILE_ROWS", 25_000)
+    scale.write(tmp_path, 40_000)
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 2
+    table = parquet.read_table(tmp_path)
     assert table.num_rows == 40_000 and len(table.column_names) == 10
     column = {name: table[name].to_numpy() for name in table.column_names}
     when = column["day"] + column["hour"].astype(float) / 24
@@ -34,9 +36,28 @@ def test_rides_are_sorted_and_their_noise_floor_is_what_is_said(tmp_path, monkey
     # Heavy tails: the standard error of the mean square is about 8 %.
     assert np.sqrt(np.mean(noise**2)) == pytest.approx(scale.FLOOR, rel=0.1)
     assert 100 < table["metres"].null_count < 300 and np.nanmax(column["metres"]) == 1e6
-    before = path.stat().st_mtime_ns
-    scale.write(path, 40_000)
-    assert path.stat().st_mtime_ns == before
+    # What was not written is written as it would have been, and nothing else.
+    content, before = files[1].read_bytes(), files[0].stat().st_mtime_ns
+    files[1].unlink()
+    scale.write(tmp_path, 40_000)
+    assert files[1].read_bytes() == content and files[0].stat().st_mtime_ns == before
+
+
+def test_a_set_is_prepared_once_and_only_where_there_is_room(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "rides-3000"
+    monkeypatch.setattr(scale, "ROW_BYTES", 1e18)
+    assert not scale.prepare(folder, 3000) and "GB are free" in capsys.readouterr().out
+    assert not folder.exists()
+    monkeypatch.setattr(scale, "ROW_BYTES", 48)
+    monkeypatch.setattr(sys, "argv", ["scale", "--rows=3e3", f"--folder={tmp_path}", "--prepare"])
+    scale.main()
+    shuffled = tmp_path / "rides-3000.shuffled"
+    before = {file: file.stat().st_mtime_ns for file in shuffled.iterdir()}
+    parts, found, took = scale.prepared(folder, 3000)
+    assert found.rows == 3000 and 200 < 3000 - sum(found.sizes) < 400 and took["measuring"] > 0
+    assert before == {file: file.stat().st_mtime_ns for file in shuffled.iterdir()}
+    # Seven numbers, one of them with missing cells that are filled and marked; two categories.
+    assert parts.read(0)[0].shape == (3000, 7 + 4 + 7 + 1)
 
 
 @pytest.mark.parametrize("name", ["year", "higgs"])

@@ -10,14 +10,17 @@ from dgp_core.evaluation import explain
 from dgp_core.evaluation.boosting import boosted
 from dgp_core.evaluation.explain import (
     Group,
+    by_effect,
     groups_of,
     importance,
     relevance,
     response,
     two_inputs,
+    typical_rows,
 )
 from dgp_core.evaluation.forecast import deep_predictor, straight_line
 from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.gp.domain import Domain
 from dgp_core.gp.kernels import create_kernel
 from dgp_core.gp.model import DeepGP, ModelSpec, create_model
 from dgp_core.outcome import Line, Trees
@@ -267,3 +270,26 @@ def test_trees_respond_in_numbers_and_in_probabilities(rng):
     found = response(trees, scaler, classes, groups_of(data)[0], n_grid=5, n_rows=20)
     assert found.mean.shape == (5, 2) and found.mean[0, 0] > 0.9 < found.mean[-1, 1]
     assert importance(trees, scaler, classes, groups_of(data))[0].name == "a"
+
+
+def test_inputs_by_their_effect(fitted):
+    """Over the rows, 3a changes by 12 and cos b by 1.4, in any units of c."""
+    model, scaler, data = fitted
+    assert by_effect(model, scaler, data, groups_of(data)[::-1]) == ("a", "b", "c")
+
+
+def test_centres_of_training_rows_are_rows_that_could_be():
+    rng = np.random.default_rng(0)
+    colours, sold = rng.choice(["red", "green", "blue"], 90), rng.choice(["yes", "no"], 90)
+    size = [f"{x:.2f}" if i % 7 else "" for i, x in enumerate(rng.normal(9, 2, 90))]
+    lines = [f"{size[i]},{colours[i]},{sold[i]},{i % 5}.5" for i in range(90)]
+    table = read_table(("size,colour,sold,y\n" + "\n".join(lines)).encode(), "rows.csv")
+    prepared = table.to_dataset(["y"], "regression", "fill", "none")
+    data, recipe = prepared.dataset, prepared.recipe
+    scaler = Scaler.fit(data)
+    domain = Domain.fit(data.X, scaler)
+    rows = typical_rows(domain, scaler, recipe)
+    assert len(rows) == len(domain.centres) and rows.input_names == data.input_names
+    known = [set(map(tuple, X[:, 1:].tolist())) for X in (rows.X, data.X)]
+    assert known[0] <= known[1]  # each has one colour, is sold or not, and its size missing or not
+    np.testing.assert_allclose(rows.X[:, 0], scaler.inputs_back(domain.centres)[:, 0])

@@ -24,8 +24,9 @@ from dgp_core.outcome import Outcome
 from dgp_core.tables.table import Limits, read_table
 from pages.figures.scores import score_text
 from pages.ui.stage import server
-from pages.ui.your_data import bring, commands, fit, understand, use
+from pages.ui.your_data import bring, commands, fit, follow, understand, use
 from pages.ui.your_data.upload_state import HELD_OUT
+from tests.pages.opened import made
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "your_data.py")
 PATIENCE = 300
@@ -504,6 +505,57 @@ def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
         ("new.csv", f"colour,{HOSTILE}\nred,1.5\n".encode(), "text/csv")
     ).run()
     assert "1 row of new.csv predicted" in words(sound(page))
+
+
+def test_a_fit_in_a_terminal_is_followed_by_its_files(regression, tmp_path, monkeypatch):
+    ended = regression.session_state["your_data"].fitted.archive("deep")
+    path, log = tmp_path / "model.npz", tmp_path / "model.jsonl"
+    progress = replace(ended.progress, seconds=20.0, stopped="")
+    record = replace(ended, progress=progress, training=replace(ended.training, steps=1000))
+    archive.save(path, record)
+    log.write_text('{"step": 10, "held_out": {"rmse": 0.25, "log_likelihood": -0.5}}\n')
+    page = opened()
+    page.segmented_control(key="your_origin").set_value("progress").run()
+    assert not page.text_input and "reads no files by their paths" in words(page)
+    monkeypatch.setattr(follow, "may_name_paths", lambda: True)
+    page.run()
+    page.text_input(key="your_follow_path").set_value(f"  {path} ")
+    page.text_input(key="your_follow_log").set_value(str(log))
+    page.button(key="follow_it").click()
+    sound(page.run())
+    (bar,) = page.get("progress")
+    assert bar.proto.text.startswith(
+        "Step 10 of 1,000 · 20\xa0s of training · about 33 minutes left"
+    )
+    assert "RMSE ↓ 0.25" in words(page) and "to predict **y** from" in words(page)
+    figures = made(page)
+    assert list(figures["follow_score"]["data"][0]["y"]) == [-0.5]
+    assert {"follow_bound", "your_follow_response_colour"} <= figures.keys()
+    path.unlink()
+    assert "There is no file" in words(sound(page.run())) and "Shown is step 10" in words(page)
+    archive.save(path, replace(record, progress=replace(progress, stopped="reached 10 steps")))
+    assert "Training has ended" in words(sound(page.run())) and not page.error
+    page.button(key="use_followed").click()
+    sound(page.run())
+    assert "5 · Use" in [h.value for h in page.header]
+
+
+@pytest.mark.parametrize(
+    ("address", "headers", "here"),
+    [
+        ("127.0.0.1", {"Host": "localhost:8501", "Origin": "http://localhost:8501"}, True),
+        ("::1", {"Host": "[::1]:8501"}, True),
+        ("0.0.0.0", {"Host": "localhost:8501"}, False),
+        (None, {"Host": "localhost:8501"}, False),
+        ("127.0.0.1", {}, False),
+        ("127.0.0.1", {"Host": "lab.example.org"}, False),  # a proxy, or a name that is rebound
+        ("127.0.0.1", {"Host": "notlocalhost:8501"}, False),
+        ("127.0.0.1", {"Host": "127.0.0.1:8501", "Origin": "https://lab.example.org"}, False),
+        ("127.0.0.1", {"Host": "127.0.0.1:8501", "X-Forwarded-For": "192.0.2.7"}, False),
+    ],
+)
+def test_paths_are_taken_only_from_this_machine_itself(address, headers, here):
+    assert follow.only_this_machine(address, headers) is here
 
 
 def few() -> bytes:

@@ -1,4 +1,5 @@
-"""Step 1 of "Your data": a file, a pasted table, a shipped set, or a saved model."""
+"""Step 1 of "Your data": a file, a pasted table, a shipped set, a saved model, or a fit that runs
+in a terminal."""
 
 import os
 import time
@@ -17,6 +18,7 @@ from dgp_core.tables.plain import visible
 from dgp_core.tables.reading import WAY_ON
 from dgp_core.tables.table import TableError, propose_target, read_table
 from pages.ui.sentences import complaint, safe
+from pages.ui.your_data import follow
 from pages.ui.your_data.commands import large_file_command, unknown_command
 from pages.ui.your_data.judge_by import SPLIT_CONTROLS
 from pages.ui.your_data.upload_state import (
@@ -34,6 +36,7 @@ ORIGINS = {
     "paste": "Paste a table",
     "lab": "A set from this lab",
     "model": "A model that I saved",
+    "progress": "A fit in progress",
 }
 PASTED = "pasted.csv"
 """The file name of a pasted table, in a command and in a script."""
@@ -232,6 +235,8 @@ def show() -> None:
             key="take_set",
             icon=":material/download:",
         )
+    elif origin == "progress":
+        follow.show()
     else:
         st.file_uploader(
             "A model file (.npz), from step 5 here or from `python -m dgp_core fit`",
@@ -245,7 +250,7 @@ def show() -> None:
                 f"**{safe(state.opened[0])}** is open: step 5 below predicts with it.",
                 icon=":material/check:",
             )
-    if state.load_error and origin != "model":
+    if state.load_error and origin not in ("model", "progress"):
         complaint(state.load_error)
         if state.command:
             st.markdown("In a terminal, this trains on the whole file:")

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dgp_core.evaluation import comparison, explain
-from dgp_core.gp.data import Scaler
+from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.model import DeepGP
 from dgp_core.outcome import Line, Trees
 from dgp_core.tables.plain import visible
@@ -155,20 +155,26 @@ def _responses(fitted: Fitted, subject: Subject, groups: dict, order: list[str])
     key = persistent_key("shown", first)
     st.session_state[key] = [n for n in st.session_state[key] if n in groups] or first
     shown = st.multiselect("Inputs", order, key=key, format_func=visible, max_selections=9)
-    responses, data = cached("responses", subject.key, dict), fitted.main.dataset
-    model, scaler = subject.model, subject.scaler
     with st.spinner("Varying one input …", show_time=True):
-        for name in shown:
-            if name not in responses:
-                responses[name] = explain.response(model, scaler, data, groups[name])
+        draw_responses(subject, fitted.main.dataset, [groups[name] for name in shown], "response")
+
+
+def draw_responses(
+    subject: Subject, data: Dataset, groups: Sequence[explain.Group], key: str
+) -> None:
+    """What the prediction does as each of these inputs varies, a picture each."""
+    responses = cached(f"{key}s", subject.key, dict)
+    for group in groups:
+        if group.name not in responses:
+            responses[group.name] = explain.response(subject.model, subject.scaler, data, group)
     y = data.output_names[0]
-    for start in range(0, len(shown), PER_ROW):
+    for start in range(0, len(groups), PER_ROW):
         columns = st.columns(PER_ROW, gap="medium")
-        for column, name in zip(columns, shown[start : start + PER_ROW], strict=False):
+        for column, group in zip(columns, groups[start : start + PER_ROW], strict=False):
             with column:
-                figure = response_figure(responses[name], y, data.classes, page_ink())
-                alt = f"How the prediction of {visible(y)} changes as {visible(name)} varies."
-                stage.figure(figure, alt, f"your_response_{name}")
+                figure = response_figure(responses[group.name], y, data.classes, page_ink())
+                alt = f"How the prediction of {visible(y)} changes as {visible(group.name)} varies."
+                stage.figure(figure, alt, f"your_{key}_{group.name}")
 
 
 def _map(fitted: Fitted, subject: Subject, groups: dict, order: list[str]) -> None:

@@ -17,6 +17,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from dgp_core.archive import Archive, Source
 from dgp_core.evaluation.comparison import ScoreCard
+from dgp_core.following import Followed
 from dgp_core.line_file import LineArchive
 from dgp_core.live.keep import Which, archive_of, source_of
 from dgp_core.live.limits import MOST_OWNED
@@ -160,6 +161,8 @@ class UploadState:
     opened: tuple[str, Archive | LineArchive] | None = None
     """The name of a saved model's file, and the model."""
     model_error: str = ""
+    followed: Followed | None = None
+    """A fit that runs in a terminal."""
     second: Table | None = None
     """A file to predict."""
     second_error: str = ""
@@ -170,7 +173,8 @@ class UploadState:
         """Lets everything go, and ends what is still being fitted; whether there was anything."""
         if self.fitted is not None:
             self.fitted.trial.close()
-        held = any(one is not None for one in (self.loaded, self.source, self.second, self.opened))
+        files = (self.loaded, self.source, self.second, self.opened, self.followed)
+        held = any(one is not None for one in files)
         vars(self).update(vars(UploadState()))
         return held
 
