@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,7 @@ from dgp_core.evaluation.forecast import (
     from_mixture,
     straight_line,
 )
-from dgp_core.evaluation.scores import Draws
+from dgp_core.evaluation.scores import EVEN_LEVELS, Draws
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import Poisson
@@ -50,10 +50,6 @@ ROWS_WRITTEN = 10_000
 
 LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
 """The quantiles of an exported prediction: they bound the central 50, 90 and 95 %."""
-
-EVEN_LEVELS = (np.arange(400) + 0.5) / 400
-"""The quantiles by which a distribution without a formula is scored."""
-
 
 WIDENED = " (widened)"
 """Behind the name of a quantile that conformal widening has moved."""
@@ -361,19 +357,22 @@ class Outcome:
         q = self.regressor.predict_quantiles(X, levels)
         return self.recipe.outputs_back(q.reshape(len(levels), len(X), -1))
 
-    def scores(self, X: np.ndarray, Y: np.ndarray) -> dict[str, float]:
-        """Every score by its name, in the file's units; Y (N, P) is as the recipe gives it."""
-        if self.classifier is not None:
-            p = np.concatenate([self.classifier.predict_proba(part) for part in _blocks(X)])
-            return scores.class_scores(p, Y)
-        parts = [self._forecast(x, y) for x, y in zip(_blocks(X), _blocks(Y), strict=True)]
-        y = self.recipe.outputs_back(Y)
-        found = Forecast.join(parts).scores(y)
+    def scores(self, rows: Dataset, forecast: Forecast | None = None) -> dict[str, float]:
+        """Every score by its name, of rows whose targets are in the file's units; `forecast` is
+        that of these rows, where it is known already."""
+        forecast = self.forecast(rows) if forecast is None else forecast
+        if forecast.probabilities is not None:
+            return scores.class_scores(forecast.probabilities, rows.Y)
+        found = forecast.scores(rows.Y)
         if self.widening is not None:
-            q = np.concatenate([self.intervals(part) for part in _blocks(X)], 1)
+            q = np.concatenate([self.intervals(part) for part in _blocks(rows.X)], 1)
             low, high = q[LEVELS.index(0.05)], q[LEVELS.index(0.95)]
-            found["widened_90"] = float(((low <= y) & (y <= high)).mean())
+            found["widened_90"] = float(((low <= rows.Y) & (rows.Y <= high)).mean())
         return found
+
+    def in_units(self, rows: Dataset) -> Dataset:
+        """Rows as the recipe gives them, with targets in the file's units."""
+        return replace(rows, Y=self.recipe.outputs_back(rows.Y))
 
     def forecast(self, rows: Dataset) -> Forecast:
         """Of rows whose targets are in the file's units: what a verdict compares."""

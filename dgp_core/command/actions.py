@@ -11,23 +11,19 @@ from typing import Any
 import numpy as np
 
 from dgp_core.archive import Archive, Source, digest
-from dgp_core.command.files import Refused, load, load_any, log, relative_path, save, write
+from dgp_core.command.files import Refused, load, load_any, log, relative_path, write
+from dgp_core.command.judging import print_scores
 from dgp_core.command.training import (
     PROGRAM,
     create_archive,
     minibatches,
-    print_scores,
     stream,
     train_and_save,
 )
-from dgp_core.evaluation.comparison import score as score_card
-from dgp_core.evaluation.comparison import verdict
-from dgp_core.evaluation.forecast import LINEAR_ROWS
-from dgp_core.gp.data import Dataset, Scaled, Scaler, Task, sample_places
+from dgp_core.gp.data import Dataset, Scaled, Scaler, Task
 from dgp_core.gp.domain import Domain
-from dgp_core.gp.splits import question_of
 from dgp_core.line_file import LineArchive
-from dgp_core.outcome import Outcome, Tally, line_record
+from dgp_core.outcome import Outcome, Tally
 from dgp_core.tables.large_file import (
     STREAM_BYTES,
     TableParts,
@@ -81,33 +77,7 @@ def fit(args: argparse.Namespace) -> int:
     record = create_archive(args, inputs, train.Y, len(train), scaler, recipe, source, domain)
     log(_are(len(held_out) if held_out else 0, "held out" + _in_words(source)))
     supply = minibatches(record, train)
-    ended = train_and_save(record, supply, held_out, Path(args.out), args.log)
-    if ended == 0 and held_out is not None:
-        _against_the_line(Path(args.out), train, held_out)
-    return ended
-
-
-def _against_the_line(out: Path, train: Dataset, held_out: Dataset) -> None:
-    """Says whether the model just saved beats the straight line; where it does not, the line is
-    saved beside it."""
-    record = load(str(out))
-    model, source = Outcome(record), record.source
-    assert source is not None
-    sampled = train.take(sample_places(np.arange(len(train)), LINEAR_ROWS))
-    line = line_record(sampled, model.recipe, source)
-    rows = replace(held_out, Y=model.recipe.outputs_back(held_out.Y))
-    question = question_of(source.split_way, source.split_column)
-    name = "deep" if record.model.layers > 1 else "single"
-    cards = [
-        score_card(of, outcome.forecast, rows, n_train=len(train), question=question)
-        for of, outcome in ((name, model), ("linear", Outcome(line)))
-    ]
-    found = verdict(cards)
-    log(found.text)
-    if found.model == "linear":
-        beside = out.with_name(f"{out.stem}-line{out.suffix}")
-        save(beside, line)
-        log(f"The straight line is in {shlex.quote(str(beside))}: predict with it in the same way.")
+    return train_and_save(record, supply, held_out, Path(args.out), args.log, train)
 
 
 def _fit_in_parts(args: argparse.Namespace) -> int:
@@ -216,10 +186,9 @@ def resume(args: argparse.Namespace) -> int:
     )
     log(f"It goes on from step {record.progress.steps:,}.")
     if source is not None and source.streamed:
-        shards = args.shards or (source.shards and Path(args.model).parent / source.shards) or None
-        shuffled = _shuffled(
-            path, shards, _as_stored(recipe), **{**recipe.reading, **_reading(args)}
-        )
+        given = {**recipe.reading, **_reading(args)}
+        shards = args.shards or _shards_of(source, args.model)
+        shuffled = _shuffled(path, shards, _as_stored(recipe), **given)
         _check_rows(source, path, shuffled.rows, shuffled.digest)
         parts, result = _measured(shuffled, recipe, source.held_out, source.split_seed)
         held_out = _sampled(path.name, recipe, result.held_out)
@@ -236,7 +205,7 @@ def resume(args: argparse.Namespace) -> int:
         )
     train, held_out = _parts(whole, _places(table, rows, source))
     del whole, table
-    return train_and_save(record, minibatches(record, train), held_out, out, args.log)
+    return train_and_save(record, minibatches(record, train), held_out, out, args.log, train)
 
 
 def predict(args: argparse.Namespace) -> int:
@@ -268,7 +237,7 @@ def score(args: argparse.Namespace) -> int:
         rows, known = _rows_to_score(table, record, outcome.recipe)
     if known:
         log("The model learnt from these very rows: others will be predicted less well.")
-    print_scores(outcome, rows)
+    print_scores(outcome, outcome.in_units(rows))
     return 0
 
 

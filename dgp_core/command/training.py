@@ -15,10 +15,11 @@ import numpy as np
 
 from dgp_core.archive import Archive, Source
 from dgp_core.command.files import Refused, log, save, save_somewhere
+from dgp_core.command.judging import judge
 from dgp_core.gp.counts import dispersion
 from dgp_core.gp.data import Dataset, Scaled, Scaler
 from dgp_core.gp.domain import Domain
-from dgp_core.gp.likelihoods import for_task
+from dgp_core.gp.likelihoods import OF_TASK, for_task
 from dgp_core.gp.model import SKETCH, create_model
 from dgp_core.outcome import Outcome
 from dgp_core.tables.large_file import TableParts
@@ -55,14 +56,6 @@ LOGGED_ROWS = 1000
 MOST_COPIED_CELLS = 4_000_000
 """Rows times columns up to which rows in standard units are held beside those of the file."""
 
-LIKELIHOODS: dict[str, tuple[str, ...]] = {
-    "regression": ("gaussian", "student_t"),
-    "counts": ("poisson", "negative_binomial"),
-    "binary": ("bernoulli", "robust_max", "softmax"),
-    "multiclass": ("robust_max", "softmax"),
-}
-"""The likelihoods that make sense of each task."""
-
 
 def create_archive(
     args: argparse.Namespace,
@@ -81,10 +74,10 @@ def create_archive(
         found = dispersion(X[:SKETCH], Y[:SKETCH])
         likelihood = found.likelihood
         log(found.sentence)
-    if likelihood not in LIKELIHOODS[task]:
+    if likelihood not in OF_TASK[task]:
         raise Refused(
             f"The likelihood {likelihood} is not for {task}: choose "
-            f"{' or '.join(LIKELIHOODS[task])}, or another --task."
+            f"{' or '.join(OF_TASK[task])}, or another --task."
         )
     most = len(np.unique(X[:], axis=0)) if n_rows <= SKETCH else n_rows
     try:
@@ -217,8 +210,8 @@ class RunLog:
     def _scores(self, record: Archive) -> dict[str, float]:
         if self.held_out is None or not len(self.held_out):
             return {}
-        X, Y = self.held_out.X[:LOGGED_ROWS], self.held_out.Y[:LOGGED_ROWS]
-        return {name: float(value) for name, value in Outcome(record).scores(X, Y).items()}
+        outcome = Outcome(record)
+        return outcome.scores(outcome.in_units(self.held_out.take(slice(LOGGED_ROWS))))
 
 
 class _Signals:
@@ -244,8 +237,10 @@ def train_and_save(
     held_out: Dataset | None,
     out: Path,
     log_file: str | None = None,
+    train: Dataset | None = None,
 ) -> int:
-    """Trains to the end or to a signal, with checkpoints; saves; scores on rows held out."""
+    """Trains to the end or to a signal, with checkpoints; saves; judges by rows held out, beside
+    the straight line through the rows that train, where these are given."""
     spec, saved = record.training, time.monotonic()
     newest, devices, run_log = record, all_devices(), RunLog(log_file, record, held_out)
     if devices is not None:
@@ -304,7 +299,7 @@ def train_and_save(
         return 1
     if held_out is not None and len(held_out) and is_lead():
         try:
-            print_scores(Outcome(record), held_out)
+            judge(record, held_out, train, where)
         except KeyboardInterrupt:
             log("Stopped before it was scored; the model is saved.")
             return 128 + signal.SIGINT
@@ -321,9 +316,3 @@ def _check_alike(record: Archive, devices: Devices) -> None:
             "The processes were not given the same rows and settings: start each by the same "
             "command, where all of them see the same files."
         )
-
-
-def print_scores(outcome: Outcome, rows: Dataset) -> None:
-    log(f"On {counted(len(rows), 'row')}, in the file's own units:")
-    for name, value in outcome.scores(rows.X, rows.Y).items():
-        print(f"{name:<16}{value:>14.6g}", flush=True)

@@ -20,9 +20,6 @@ LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 Z = special.ndtri(LEVELS)
 
-EVEN_LEVELS = (np.arange(200) + 0.5) / 200
-"""The quantiles by which a distribution without a formula is scored."""
-
 CALIBRATED = 0.8
 """The share of training rows that is fitted for the width alone, judged on the others."""
 
@@ -250,7 +247,7 @@ def predictor_of(model: Boosted) -> Predictor:
             p = model.predict_proba(X)
             return Forecast(np.log(_chosen(p, Y[:, 0])), probabilities=p)
         log_p = sum(one.log_density(X, y) for one, y in zip(model, Y.T, strict=True))
-        q = np.stack([one.predict_quantiles(X, EVEN_LEVELS) for one in model], 2)
+        q = np.stack([one.predict_quantiles(X, scores.EVEN_LEVELS) for one in model], 2)
         mean = np.stack([one.predict_mean(X) for one in model], 1)
         draws = scores.Draws(q, independent=False)
         return from_draws(draws, mean, Y, np.asarray(log_p), np.random.default_rng(0))

@@ -9,6 +9,9 @@ from dgp_core.gp.mixture import Mixture
 COVERAGES = (0.5, 0.9, 0.95)
 """The central intervals that are checked."""
 
+EVEN_LEVELS = (np.arange(400) + 0.5) / 400
+"""The quantiles by which a distribution without a formula is scored."""
+
 
 @dataclass(frozen=True, eq=False)
 class Draws:

@@ -770,15 +770,19 @@ def expected_and_gradient(
     return jax.lax.switch(kind, branches, parameters, mean, variance)
 
 
+OF_TASK: dict[str, tuple[str, ...]] = {
+    "regression": ("gaussian", "student_t"),
+    "counts": ("poisson", "negative_binomial"),
+    "binary": ("bernoulli",),
+    "multiclass": ("robust_max", "softmax"),
+}
+"""The likelihoods that suit a task; the first is taken where nobody chose."""
+
+
 def for_task(task: str, n_outputs: int = 1, n_classes: int = 0) -> str:
     """The name of the likelihood that suits a task, where nobody chose one."""
     if task in ("binary", "multiclass") and n_outputs != 1:
         raise ValueError(f"Classes must be given in one column, not in {n_outputs}.")
-    if task == "multiclass":
-        return "robust_max" if n_classes > 2 else "bernoulli"
-    names = {"regression": "gaussian", "counts": "poisson", "binary": "bernoulli"}
-    if task not in names:
-        raise ValueError(
-            f"No likelihood for the task {task!r}: use {', '.join(names)}, multiclass."
-        )
-    return names[task]
+    if task not in OF_TASK:
+        raise ValueError(f"No likelihood for the task {task!r}: use {', '.join(OF_TASK)}.")
+    return OF_TASK["binary" if task == "multiclass" and n_classes <= 2 else task][0]

@@ -14,6 +14,7 @@ from datasets import catalogue
 from datasets.starts import SPLIT
 from datasets.toys import FIRST_POINTS
 from dgp_core.gp.data import Dataset
+from dgp_core.gp.likelihoods import OF_TASK
 from dgp_core.gp.mean_field import MOST_ROWS
 from dgp_core.gp.model import ModelSpec
 from dgp_core.gp.splits import BY_CHANCE, SplitBy, SplitWay, by_input, split_columns
@@ -32,13 +33,6 @@ DATA = (*catalogue.names("toy"), *catalogue.names("shipped"))
 SPEEDS = {"full": None, "100": 100.0, "10": 10.0, "1": 1.0}
 """Steps a second, by the link's word for them; None is as fast as it goes."""
 KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic", "periodic", "linear")
-LIKELIHOODS = {
-    "regression": ("gaussian", "student_t"),
-    "counts": ("poisson", "negative_binomial"),
-    "binary": ("bernoulli",),
-    "multiclass": ("robust_max", "softmax"),
-}
-"""By task; the first is taken where nobody chose."""
 OFFERED: dict[str, Sequence] = {
     "data": DATA,
     "layers": (1, 2, 3, 4, 5),
@@ -48,7 +42,7 @@ OFFERED: dict[str, Sequence] = {
     "posterior": ("doubly_stochastic", "mean_field"),
     "likelihood": (
         "auto",
-        *dict.fromkeys(name for names in LIKELIHOODS.values() for name in names),
+        *dict.fromkeys(name for names in OF_TASK.values() for name in names),
     ),
     "rate": (0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
     "natural": (0.0, 0.01, 0.03, 0.1, 0.3),
@@ -204,7 +198,7 @@ class Choices:
             kernels=names[0] if len(set(names)) == 1 else names,
             mean_function=self.mean,  # pyright: ignore[reportArgumentType]
             posterior=self.posterior,  # pyright: ignore[reportArgumentType]
-            likelihood=LIKELIHOODS[self.task][0] if likelihood == "auto" else likelihood,
+            likelihood=OF_TASK[self.task][0] if likelihood == "auto" else likelihood,
         )
 
     @property
@@ -380,10 +374,10 @@ def read_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
             "and these data have more: the doubly stochastic one is taken instead."
         )
         choices = replace(choices, posterior=choices.posteriors[0])
-    if choices.likelihood not in ("auto", *LIKELIHOODS[choices.task]):
+    if choices.likelihood not in ("auto", *OF_TASK[choices.task]):
         sentences.append(
             f"The likelihood {choices.likelihood} is not for data like these "
-            f"({choices.task}): {LIKELIHOODS[choices.task][0]} is taken instead."
+            f"({choices.task}): {OF_TASK[choices.task][0]} is taken instead."
         )
         choices = replace(choices, likelihood="auto")
     if choices.judge not in ("auto", *judge_options(choices.data)):

@@ -13,11 +13,11 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from datasets.catalogue import entry
 from dgp_core.archive import Archive
+from dgp_core.gp.likelihoods import OF_TASK
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.workshop import Workshop, WorkshopError
 from pages.ui.choices import (
     IN_WORDS,
-    LIKELIHOODS,
     MOST_POINTS,
     OFFERED,
     SPEEDS,
@@ -420,7 +420,7 @@ def _set_controls() -> None:
 
 def likelihoods(choices: Choices) -> tuple[str, ...]:
     """What may be chosen for the data: what suits, by itself or by name."""
-    return "auto", *LIKELIHOODS[choices.task]
+    return "auto", *OF_TASK[choices.task]
 
 
 def current_run() -> tuple[str, bool]:

@@ -183,6 +183,25 @@ def test_rows_are_held_out_by_time_or_groups_and_the_verdict_says_which(tmp_path
     assert "neither dates nor numbers" in capsys.readouterr().err
 
 
+def test_held_out_rows_are_predicted_once_and_by_the_first_process(tmp_path, capsys, monkeypatch):
+    data, rows = dated(tmp_path / "sales.csv"), []
+    fit = ["fit", str(data), "--target=sales", "--column=shop=dropped", "--layers=1"]
+    fit += ["--inducing=3", "--steps=1", "--minibatch=all", f"--out={tmp_path / 'm.npz'}"]
+    known = DeepGPRegressor.log_density
+
+    def counting(self, X, *rest):
+        rows.append(len(X))
+        return known(self, X, *rest)
+
+    monkeypatch.setattr(DeepGPRegressor, "log_density", counting)
+    monkeypatch.setattr(archive, "load", None)  # the model is at hand
+    assert main(fit) == 0 and rows == [20]
+    assert "use the straight line" in capsys.readouterr().err
+    monkeypatch.setattr(training, "is_lead", lambda: False)
+    monkeypatch.setattr(training, "judge", None)
+    assert main(fit) == 0 and capsys.readouterr().out == ""
+
+
 def test_long_predictions_are_written_in_parts(folder, model, monkeypatch):
     monkeypatch.setattr(outcome, "ROWS_WRITTEN", 7)
     text = (folder / "rows.csv").read_text().splitlines()
@@ -370,7 +389,7 @@ def test_ctrl_c_while_it_scores_says_that_the_model_is_saved(folder, tmp_path, m
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "print_scores", interrupted)
+    monkeypatch.setattr(training, "judge", interrupted)
     out = tmp_path / "model.npz"
     words = ["fit", str(folder / "rows.csv"), *REGRESSION, "--steps", "1", "--out", str(out)]
     assert main(words) == 128 + signal.SIGINT

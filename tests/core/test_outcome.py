@@ -10,12 +10,12 @@ from scipy import stats
 from scipy.integrate import quad
 
 from dgp_core.archive import Archive, ArchiveError
-from dgp_core.evaluation.scores import Draws
+from dgp_core.evaluation.scores import EVEN_LEVELS, Draws
 from dgp_core.gp.data import Scaler
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import ModelSpec, create_model
 from dgp_core.gp.references import BayesianLinear, BayesianLogistic, BayesianPoisson
-from dgp_core.outcome import EVEN_LEVELS, Outcome, line_record
+from dgp_core.outcome import Outcome, line_record
 from dgp_core.tables.table import read_table
 from dgp_core.training.optimise import create_state
 from dgp_core.training.train import Progress, TrainSpec
@@ -70,7 +70,7 @@ def outcome(target, task, transform="none", likelihood="gaussian", **spec):
 
 def test_regression_scores_are_those_of_the_mixture(monkeypatch):
     told, data, _ = outcome("y", "regression")
-    whole = told.scores(data.X, data.Y)
+    whole = told.scores(told.in_units(data))
     mixture = told.regressor.predict_mixture(data.X)
     expected = mixture_scores(mixture, data.Y)
     assert set(whole) == set(expected)
@@ -78,7 +78,7 @@ def test_regression_scores_are_those_of_the_mixture(monkeypatch):
         assert whole[name] == pytest.approx(value, rel=1e-5 if name == "crps" else 1e-9), name
     # Blocks of unequal length weigh as many rows as they have.
     monkeypatch.setattr("dgp_core.outcome.BLOCK", 16)
-    assert told.scores(data.X, data.Y) == pytest.approx(whole, rel=1e-9)
+    assert told.scores(told.in_units(data)) == pytest.approx(whole, rel=1e-9)
 
 
 def test_a_logarithm_is_undone_in_predictions_and_scores():
@@ -107,7 +107,7 @@ def test_a_logarithm_is_undone_in_predictions_and_scores():
     median = columns["y 50%"]
     np.testing.assert_allclose(mixture.cdf(np.log(median)[:, None])[:, 0], 0.5, atol=1e-9)
 
-    found = told.scores(data.X, data.Y)
+    found = told.scores(told.in_units(data))
     each = [np.log(density(y[i, 0], i)) for i in range(len(y))]
     assert found["log_likelihood"] == pytest.approx(np.mean(each), rel=1e-9)
     assert found["rmse"] == pytest.approx(np.sqrt(np.mean((y[:, 0] - columns["y mean"]) ** 2)))
@@ -149,7 +149,7 @@ def test_classes_have_names_and_probabilities():
     np.testing.assert_allclose(p.sum(1), 1, atol=1e-6)
     np.testing.assert_array_equal(p, told.classifier.predict_proba(data.X))
     assert list(columns["k predicted"]) == [str(c) for c in p.argmax(1)]
-    assert {"log_likelihood", "accuracy", "auc"} <= told.scores(data.X, data.Y).keys()
+    assert {"log_likelihood", "accuracy", "auc"} <= told.scores(told.in_units(data)).keys()
 
 
 def test_what_lies_outside_the_training_rows_is_named():
@@ -199,7 +199,7 @@ def test_the_straight_line_predicts_as_the_bayesian_line_does(transform):
     np.testing.assert_allclose(columns["y sd"], law.std(), rtol=1e-9)
     np.testing.assert_allclose(columns["y 95%"], np.exp(q) if transform == "log" else q, rtol=1e-6)
     y = data.Y[:, 0] if transform == "none" else np.exp(data.Y[:, 0])
-    found = told.scores(data.X, data.Y)
+    found = told.scores(told.in_units(data))
     assert found["log_likelihood"] == pytest.approx(law.logpdf(y).mean(), rel=1e-9)
     assert found["rmse"] == pytest.approx(np.sqrt(np.mean((y - law.mean()) ** 2)), rel=1e-9)
 
@@ -220,7 +220,7 @@ def test_the_straight_line_of_counts_is_a_poisson_regression():
     reached = stats.poisson.cdf(columns["k 95%"][:, None], rate) @ weight
     assert (below < 0.96).all() and (reached > 0.94).all()
     expected = np.log(stats.poisson.pmf(data.Y, rate) @ weight).mean()
-    assert told.scores(data.X, data.Y)["log_likelihood"] == pytest.approx(expected, rel=1e-6)
+    assert told.scores(told.in_units(data))["log_likelihood"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_straight_line_of_classes_is_a_logistic_regression():

@@ -5,7 +5,6 @@ layer and a fixed number of rows, and serves every model of a size class; a mode
 programs of its own.
 """
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -14,8 +13,9 @@ import numpy as np
 from jax import lax
 
 from dgp_core.gp.layers import Factors, Layer, Normal, conditional, factorise, inducing_gram
-from dgp_core.gp.model import JITTER, MOST_JITTER, DeepGP
+from dgp_core.gp.model import DeepGP
 from dgp_core.gp.predict import residual_roots
+from dgp_core.live.views.paths import settled
 from dgp_core.training.generic import (
     LayerProgram,
     Layout,
@@ -131,7 +131,7 @@ class Evaluated:
             self._rows = padded_parameters(model, size).layers
             self._layout = layout_of(model, size)
             self._columns = columns_of(model, size)
-        self._layers = self._settle()
+        self._layers: list[LayerReady] = settled(model, self._all_ready)
 
     def __len__(self) -> int:
         return len(self.model.layers)
@@ -145,18 +145,10 @@ class Evaluated:
         """Outputs of every layer but the last."""
         return tuple(layer.q_mean.shape[1] for layer in self.layers[:-1])
 
-    def _settle(self) -> list[LayerReady]:
-        """Every layer made ready, with as much jitter as the model needs."""
-        jitter = JITTER
-        while jitter <= MOST_JITTER:
-            ready = [self._make_ready(l, np.float64(jitter)) for l in range(len(self.layers))]
-            if all(bool(layer.finite) for layer in ready):
-                return [jax.tree.map(np.asarray, layer) for layer in ready]
-            jitter *= 10
-        raise ValueError(
-            "This moment cannot be drawn: its inducing points have no positive definite "
-            "covariance. Reset the run with a smaller learning rate."
-        )
+    def _all_ready(self, jitter) -> tuple[list[LayerReady], bool]:
+        """Every layer made ready, and whether this jitter was enough."""
+        ready = [self._make_ready(l, jitter) for l in range(len(self.layers))]
+        return ready, all(bool(layer.finite) for layer in ready)
 
     def _make_ready(self, l: int, jitter) -> LayerReady:
         if self.size is None:
@@ -278,11 +270,6 @@ class Evaluated:
             q = self.conditional(l, H.reshape(S * G, -1))
             mean, variance = q.mean.reshape(S, G, -1), q.variance.reshape(S, G, -1)
         return Normal(mean, variance)
-
-    @cached_property
-    def several_classes(self) -> bool:
-        """Whether the likelihood has a latent a class."""
-        return hasattr(self.model.likelihood, "n_classes")
 
     def mean_path(self, X: np.ndarray) -> list[tuple[np.ndarray, Normal]]:
         """What enters each layer and the q that leaves it, where every layer passes on its mean."""

@@ -5,6 +5,7 @@ from functools import partial
 
 import streamlit as st
 
+from dgp_core.gp.likelihoods import OF_TASK
 from dgp_core.gp.splits import FEWEST_FOLDS, MOST_FOLDS, SplitBy
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS, Trial
 from dgp_core.live.workshop import MOST_CELLS, Workshop, WorkshopError
@@ -12,7 +13,6 @@ from dgp_core.tables.table import Prepared
 from dgp_core.training.plan import Plan, counted, duration, estimate_plan, plan_for
 from pages.figures import boards
 from pages.ui import session
-from pages.ui.choices import LIKELIHOODS
 from pages.ui.sentences import complaint, safe
 from pages.ui.stage import hosts as stage
 from pages.ui.stage.server import Scene
@@ -189,7 +189,7 @@ def choose_plan(prepared: Prepared) -> tuple[Plan, int]:
                 if len(offered) > 1
                 else 0
             )
-            likelihoods = LIKELIHOODS[data.task]
+            likelihoods = OF_TASK[data.task]
             likelihood = (
                 st.selectbox(
                     "Likelihood",

@@ -8,10 +8,10 @@ import streamlit as st
 
 from dgp_core.evaluation import comparison, conformal, diagnostics
 from dgp_core.evaluation.conformal import Widening
+from dgp_core.gp.likelihoods import OF_TASK
 from dgp_core.tables.plain import counted, visible
 from pages.figures.scores import MODELS, best_model, markdown, score_table, together
 from pages.figures.your_data import agreement_figure, calibration_figure, residual_figure
-from pages.ui.choices import LIKELIHOODS
 from pages.ui.glossary_links import Linker
 from pages.ui.sentences import safe
 from pages.ui.stage import hosts as stage
@@ -105,7 +105,7 @@ def offer_refit(fitted: Fitted, found: comparison.Verdict) -> None:
     now, steps = plan.model.likelihood, plan.train.steps
     other = {"gaussian": "student_t", "robust_max": "softmax", "poisson": "negative_binomial"}
     likelihood = other.get(now, now)
-    if likelihood not in LIKELIHOODS[fitted.prepared.dataset.task]:
+    if likelihood not in OF_TASK[fitted.prepared.dataset.task]:
         likelihood = now
     more = next((n for n in STEPS if n > steps), steps)
     offered = [
