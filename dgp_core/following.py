@@ -74,8 +74,8 @@ def read_log(file: IO[bytes]) -> tuple[Scored, ...]:
 def _scored(line: bytes) -> Scored | None:
     """One line of a log; None where it is none."""
     try:
-        said = json.loads(line)
-        step, scores = said["step"], said["held_out"]
+        row = json.loads(line)
+        step, scores = row["step"], row["held_out"]
         known = {name: float(value) for name, value in scores.items() if _is_number(value)}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
