@@ -39,9 +39,9 @@ PATH: tuple[tuple[int, str, str], ...] = (
         "when a point moves up.",
     ),
     (
-        10,
+        5,
         "inducing_points",
-        "By hand only: M from 5 to 20, then *All on the left*. Read the gap to the evidence aloud.",
+        "By hand only: M from 5 to 20. Read the gap to the evidence aloud.",
     ),
     (
         15,
@@ -55,10 +55,15 @@ PATH: tuple[tuple[int, str, str], ...] = (
         "Layers from 1 to 10, one at a time; guesses first. The formulas are for home.",
     ),
     (
-        15,
+        10,
         "the_bound",
-        "Find the best belief by hand. Then the nearly straight data: which band goes away? Ask "
-        "what a KL of zero says.",
+        "Find the best belief by hand. Then the nearly straight data: which band goes away?",
+    ),
+    (
+        10,
+        "what_independence_costs",
+        "Both runs train while you put equation (12) beside the other posterior. At step 1,000, "
+        "the two clouds at x = 0, guesses first. Ask why one of them is round.",
     ),
     (
         10,

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import numpy as np
 from streamlit.runtime.pages_manager import PagesManager
+from threadpoolctl import threadpool_limits
 
 from datasets import catalogue
 from datasets.starts import film
 from dgp_core.live.limits import PROCESS
 from dgp_core.live.run import Run, size_programs
 from dgp_core.live.views.mixture import mixture_at
+from dgp_core.live.views.randomness import noise_view, row_alone
 from dgp_core.live.workshop import Workshop, WorkshopError
 from dgp_core.training.generic import INDUCING
 from dgp_core.training.memory import limit_arenas
@@ -36,6 +38,8 @@ def _rehearse(workshop: Workshop, run_id: str) -> None:
             workshop.watch(run_id)
         if run.latest is not None:
             mixture_at(run, run.latest, np.median(run.dataset.X, 0))
+            noise_view(run, run.latest)
+            row_alone(run, run.latest, len(run.dataset) // 2)
 
 
 def wanted() -> Iterator[Program]:
@@ -72,6 +76,12 @@ def _load() -> None:
             import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
+def leave_cores_to_training() -> None:
+    """NumPy's BLAS gets one thread: several spin while they wait for each other, and training has
+    the cores. Beside other work, lesson 4's priors took 7.9 s with two threads, 0.6 s with one."""
+    threadpool_limits(1, user_api="blas")
+
+
 @asynccontextmanager
 async def lifespan(_app):
     """Loads everything before the first visitor comes, and ends every thread after the last."""
@@ -79,6 +89,7 @@ async def lifespan(_app):
     # before the first visit, which may go straight to a page.
     PagesManager.uses_pages_directory = False
     limit_arenas()
+    leave_cores_to_training()
     keep_uploads_in_memory()
     first = Choices()
     workshop = server().workshop

@@ -57,6 +57,8 @@ def test_the_path_takes_ninety_minutes_and_leads_to_lessons_that_are(page):
     ends = [(int(a), int(b)) for a, b in re.findall(r"\| (\d+)–(\d+) \|", table)]
     assert ends[0][0] == 0 and ends[-1][1] == 90
     assert all(before[1] == after[0] for before, after in zip(ends, ends[1:], strict=False))
+    walked = re.findall(r"\]\((\w+)\)", table)
+    assert "what_independence_costs" in walked  # the paper's central claim
     linked = set(re.findall(r"\]\((\w+)\)", text_of(page)))
     assert set(LESSONS) <= linked  # on the path, or for home
     minutes = sum(names_of(name)["LESSON"].minutes for name in LESSONS)
