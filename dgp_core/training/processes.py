@@ -7,6 +7,7 @@ knows Slurm and Open MPI 4 itself; for the others, this says where the first pro
 import os
 import socket
 import sys
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +15,14 @@ from dataclasses import dataclass
 
 import jax
 
-from dgp_core.training.devices import all_devices
+from dgp_core.training.devices import Devices, ProcessLost, all_devices
 
 HEARTBEAT_SECONDS = 20
 """After so long without a sign of life, a process on an accelerator counts as lost."""
+
+BUSY_SECONDS = 60.0
+"""How often the first process says that it is still busy: XLA lets a collective wait for half an
+hour, and to shuffle a billion rows may take longer."""
 
 FIRST_PORT, PORTS = 61440, 4096
 """Where the first process listens, unless JAX_COORDINATOR_PORT says it: as JAX chooses itself."""
@@ -132,13 +137,46 @@ def is_lead() -> bool:
 def lead_first() -> Iterator[None]:
     """Lets the first process do what the others then find done, such as a file on a shared disk."""
     devices = None if _launch is None else all_devices()
-    if devices is not None and not is_lead():
-        devices.least(0)
+    if devices is None:
+        yield
+    elif is_lead():
+        with busy(devices):
+            yield
+    else:
+        wait_for_lead(devices)
+        yield
+
+
+@contextmanager
+def busy(devices: Devices) -> Iterator[None]:
+    """Tells the other processes every minute that they must wait, and in the end that it is done,
+    however it ended."""
+    done, lost = threading.Event(), []
+
+    def tell() -> None:
+        try:
+            while not done.wait(BUSY_SECONDS):
+                devices.least(0)
+        except ProcessLost as error:
+            lost.append(error)
+
+    thread = threading.Thread(target=tell, name="busy", daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        if devices is not None and is_lead():
-            devices.least(0)
+        done.set()
+        thread.join()
+        if not lost:
+            devices.least(1)
+    if lost:
+        raise lost[0]
+
+
+def wait_for_lead(devices: Devices) -> None:
+    """Returns once the first process is no longer busy."""
+    while not devices.least(1)[0]:
+        pass
 
 
 def join() -> None:

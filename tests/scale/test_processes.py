@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 
 from dgp_core import archive
 from dgp_core.__main__ import main
-from dgp_core.training.processes import Launch, LaunchError, find_launch
+from dgp_core.training.processes import Launch, LaunchError, busy, find_launch, wait_for_lead
 from tests.scale import launch
 from tests.scale.launch import ROOT, ends, environment, start
 
@@ -116,6 +117,97 @@ def test_a_file_in_parts(folder):
     said = ends(start(2, launch.by_hand, *streamed(folder / "two.npz")))
     assert [code for code, *_ in said] == [0, 0], said
     assert_same_run(folder / "parts.npz", folder / "two.npz")
+
+
+@pytest.mark.slow
+def test_the_first_process_shuffles_and_the_others_wait(folder):
+    np.save(folder / "fresh.npy", np.load(folder / "rows.npy"))
+
+    def streamed(out: str) -> list[str]:
+        words = ["--target=column 3", *OPTIONS[2:], "--steps=20", f"--out={folder / out}"]
+        return ["fit", str(folder / "fresh.npy"), *words]
+
+    said = ends(start(3, launch.by_hand, *streamed("three.npz")))
+    assert [code for code, *_ in said] == [0] * 3, said
+    # Whoever reads the file, or measures it, shows a bar.
+    assert [("reading" in text, "measuring" in text) for _, _, text in said] == [
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
+    assert [f.name for f in folder.glob("*fresh.npy.*")] == ["fresh.npy.shuffled"]
+    assert main(streamed("after.npz")) == 0
+    assert_same_run(folder / "three.npz", folder / "after.npz")
+
+
+@pytest.mark.slow
+def test_the_others_wait_for_longer_than_a_collective_may(tmp_path):
+    """With five seconds in the place of XLA's half an hour."""
+    script = tmp_path / "wait.py"
+    script.write_text(
+        "import time\n"
+        "from dgp_core.training import processes\n"
+        "processes.BUSY_SECONDS = 1.0\n"
+        "processes.join()\n"
+        "with processes.lead_first():\n"
+        "    if processes.is_lead():\n"
+        "        time.sleep(12)\n"
+        "print(time.time())\n"
+    )
+    port, flags = launch.free_port(), os.environ.get("XLA_FLAGS", "")
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(script)],
+            cwd=ROOT,
+            env=environment(
+                **launch.by_hand(i, 2, port),
+                XLA_FLAGS=f"{flags} --xla_cpu_collective_timeout_seconds=5",
+                PYTHONPATH=str(ROOT),
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(2)
+    ]
+    said = ends(started, 120)
+    assert [code for code, *_ in said] == [0, 0], said
+    times = [float(text.splitlines()[-1]) for _, text, _ in said]
+    assert abs(times[0] - times[1]) < 5
+
+
+class TwoProcesses:
+    """Collectives of two threads, in the place of two processes'."""
+
+    def __init__(self):
+        self.barrier, self.given = threading.Barrier(2, timeout=30), {}
+        self.calls = 0
+
+    def least(self, *numbers: int) -> list[int]:
+        self.given[threading.current_thread().name == "waiter"] = numbers
+        self.barrier.wait()
+        found = [min(both) for both in zip(*self.given.values(), strict=True)]
+        self.calls += self.barrier.wait() == 0
+        return found
+
+
+def test_who_waits_goes_on_once_the_first_is_done_and_not_before(monkeypatch):
+    monkeypatch.setattr("dgp_core.training.processes.BUSY_SECONDS", 0.01)
+    pair, order = TwoProcesses(), []
+
+    def wait() -> None:
+        wait_for_lead(pair)  # type: ignore[arg-type]
+        order.append("waiter")
+
+    waiter = threading.Thread(target=wait, name="waiter")
+    waiter.start()
+    with pytest.raises(OSError), busy(pair):  # type: ignore[arg-type]
+        while pair.calls < 3:  # it is told so again and again
+            time.sleep(0.005)
+        order.append("first")
+        raise OSError("full")
+    waiter.join()
+    assert order == ["first", "waiter"]
 
 
 @pytest.mark.slow
