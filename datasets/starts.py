@@ -64,7 +64,7 @@ class Take:
 
 
 FILMS = {name: Take(name) for name in NAMES} | {
-    "digits_2": Take("digits", {"widths": 2}),
+    "digits_2": Take("digits", {"widths": 2, "likelihood": "robust_max"}),
     "step_mean_field": Take("step", {"posterior": "mean_field"}, steps=BRIEF),
     "motorcycle_1": Take("motorcycle", {"layers": 1, "inducing": 10}, steps=BRIEF),
     "four_zero": Take("nearly_linear", {"layers": 4, "mean_function": "zero"}, 2, (*BRIEF, 2000)),

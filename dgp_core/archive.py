@@ -526,19 +526,24 @@ def described(about: Text) -> dict[str, Any]:
 
 def scaler_of(read: "Arrays", n_inputs: int, n_outputs: int) -> Scaler:
     """The units of a model."""
-    scaler = Scaler(
-        **{
-            name: read.take(
-                f"scaler/{name}",
-                (n_outputs if name.startswith("y") else n_inputs,),
-                "bool" if name == "kept" else "float64",
-            )
-            for name in SCALER
-        }
-    )
+    taken = {
+        name: read.take(
+            f"scaler/{name}",
+            (n_outputs if name.startswith("y") else n_inputs,),
+            "bool" if name in ("kept", "exposed") else "float64",
+        )
+        for name in SCALER
+        if name != "exposed" or read.has("scaler/exposed")
+    }
+    # Files that were written before there was an exposure lack it.
+    scaler = Scaler(**{"exposed": np.zeros(n_inputs, bool)} | taken)
     _demand(
         bool(scaler.kept.any() and (scaler.x_scale > 0).all() and (scaler.y_scale > 0).all()),
         "The units of this model are damaged: a scale must be positive.",
+    )
+    _demand(
+        scaler.exposed.sum() <= 1 and not (scaler.kept & scaler.exposed).any(),
+        "The units of this model are damaged: an exposure is one column, and no input.",
     )
     return scaler
 

@@ -195,11 +195,15 @@ class _DeepGP(BaseEstimator):
             return spec
         return replace(spec, inducing=tuple(min(M, most_inducing) for M in spec.inducing_counts))
 
-    def _inputs(self, X: Any) -> np.ndarray:
-        """X as numbers (N, D), checked against what the model was fitted to, in standard units."""
+    def _checked(self, X: Any) -> np.ndarray:
+        """X as numbers (N, D), checked against what the model was fitted to."""
         check_is_fitted(self)
         rows: Any = validate_data(self, X, reset=False, dtype=np.float64, **self._finite)
-        return self.scaler_.inputs(self._filled(rows))
+        return self._filled(rows)
+
+    def _inputs(self, X: Any) -> np.ndarray:
+        """The same in standard units."""
+        return self.scaler_.inputs(self._checked(X))
 
     # Missing values, by the rule of `tables.recipe`.
 
@@ -375,10 +379,12 @@ class _DeepGP(BaseEstimator):
         return jax.random.fold_in(jax.random.key(seed), purpose)
 
     def _latent(self, X: Any) -> Mixture:
-        """q(f*), standard units. Rows share their ε: a row's prediction is its own alone."""
-        X = self._inputs(X)
-        n_samples = operator.index(self.predict_samples)
-        return predict_latent(self.state_.model, X, self._key(None, 1), n_samples, shared=True)
+        """q(f*), standard units, with the log exposure where it is a column of X. Rows share their
+        ε: a row's prediction is its own alone."""
+        rows, n_samples = self._checked(X), operator.index(self.predict_samples)
+        inputs, key = self.scaler_.inputs(rows), self._key(None, 1)
+        latent = predict_latent(self.state_.model, inputs, key, n_samples, shared=True)
+        return latent.shifted(self.scaler_.log_exposure(rows))
 
     def _log_exposure(self, exposure: Any, n_rows: int) -> np.ndarray:
         """log of what each row's rate is multiplied by (N, 1); (N, 0) where none is given."""
@@ -396,11 +402,14 @@ class _DeepGP(BaseEstimator):
             raise ValueError("Every exposure must be a positive number: drop the other rows.")
         return np.log(values)[:, None]
 
+    def _shift(self, X: Any) -> np.ndarray:
+        """The log exposure of rows of which it is a column, else 0 (N, 1)."""
+        return self.scaler_.log_exposure(self._checked(X)).sum(1, keepdims=True)
+
     def _exposed(self, X: Any, exposure: Any) -> Mixture:
         """q(f*) with the rows' log exposure added."""
         latent = self._latent(X)
-        shift = self._log_exposure(exposure, latent.means.shape[1]).sum(1, keepdims=True)
-        return Mixture(latent.means + shift, latent.variances)
+        return latent.shifted(self._log_exposure(exposure, latent.means.shape[1]))
 
     def log_density(self, X: Any, y: Any, exposure: Any = None) -> np.ndarray:
         """log p(y*) of each row (N,) under the predictive mixture, in the user's units.
@@ -645,13 +654,13 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
 
     def _covariance(self, X: Any) -> np.ndarray:
         """Cov y = Cov E[y | f] + diag E Var[y | f], in the user's units."""
-        X, model, key = self._inputs(X), self.state_.model, self._key(None, 3)
-        S = operator.index(self.predict_samples)
+        X, shift, model = self._inputs(X), self._shift(X), self.state_.model
+        key, S = self._key(None, 3), operator.index(self.predict_samples)
         if self.model_spec_.likelihood in ("gaussian", "student_t"):  # E[y | f] = f
             mean, covariance = joint_latent(model, X, key, S)
             noise = predict_observed(model, Mixture(mean[None], np.zeros_like(mean)[None])).variance
         else:
-            F = function_draws(model, X, key, S)[-1]
+            F = function_draws(model, X, key, S)[-1] + shift
             observed = predict_observed(model, Mixture(F, np.zeros_like(F)))
             centred = observed.means - observed.means.mean(0)
             covariance = np.einsum("snp,smp->pnm", centred, centred) / S
@@ -663,10 +672,10 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
         self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
     ) -> np.ndarray:
         """Observations drawn together at all rows, noise included: (N, S), or (N, P, S)."""
-        X, model = self._inputs(X), self.state_.model
+        X, shift, model = self._inputs(X), self._shift(X), self.state_.model
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         key_f, key_y = jax.random.split(jax.random.key(seed))
-        F = function_draws(model, X, key_f, operator.index(n_samples))[-1]
+        F = function_draws(model, X, key_f, operator.index(n_samples))[-1] + shift
         Y = np.asarray(model.likelihood.sample(key_y, jnp.asarray(F)), np.float64)
         return np.moveaxis(self._shaped(self.scaler_.outputs_back(Y)), 0, -1)
 
@@ -695,9 +704,8 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
 
         For counts, the rate e^f. The same seed gives the same draws.
         """
-        X = self._inputs(X)
-        F = function_draws(self.state_.model, X, self._key(seed, 2), n_draws)[-1]
-        likelihood = self.state_.model.likelihood
+        key, likelihood = self._key(seed, 2), self.state_.model.likelihood
+        F = function_draws(self.state_.model, self._inputs(X), key, n_draws)[-1] + self._shift(X)
         if isinstance(likelihood, Counts):
             F = np.exp(F + np.asarray(likelihood.offset))
         return self._shaped(self.scaler_.outputs_back(F))
@@ -706,8 +714,8 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
 class DeepGPClassifier(ClassifierMixin, _DeepGP):
     """A deep GP for classes: `fit(X, y)`, then `predict(X)` and `predict_proba(X)`.
 
-    `likelihood` is "bernoulli" for two classes and "robust_max" for more where none is chosen;
-    "softmax" is the other choice.
+    `likelihood` is "bernoulli" for two classes and "softmax" for more where none is chosen;
+    "robust_max", which bears wrong labels, is the other choice.
     """
 
     _estimator = "classifier"
@@ -736,7 +744,7 @@ class DeepGPClassifier(ClassifierMixin, _DeepGP):
             )
         likelihood = self.likelihood or for_task("multiclass", 1, C)
         if likelihood == "bernoulli" and C > 2:
-            raise ValueError(f"bernoulli is for 2 classes, not {C}: choose robust_max or softmax.")
+            raise ValueError(f"bernoulli is for 2 classes, not {C}: choose softmax or robust_max.")
         self._vector_output, self.output_names_ = True, ("y",)
         return self._fit(X, self._codes(labels), self._task(), likelihood, C, weights)
 

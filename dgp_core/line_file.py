@@ -92,7 +92,7 @@ def _rebuild(about: Any, members: dict[str, bytes]) -> LineArchive:
         line: StraightLine = BayesianLinear(posterior, noise)
         fits = K == P and bool((noise > 0).all())
     elif task == "counts":
-        line, fits = BayesianPoisson(posterior), K == P
+        line, fits = BayesianPoisson(posterior, scaler.exposed), K == P
     else:
         shares = read.take("line/shares", (max(2, C),), "float64")
         line = BayesianLogistic(posterior, shares)

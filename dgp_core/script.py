@@ -108,6 +108,8 @@ class Upload:
     """Columns that are not what the file itself proposes: see `decisions`."""
     reading: dict[str, Any] = field(default_factory=dict)
     """How the file is to be read, as `read_table` takes it."""
+    exposure: str = ""
+    """The column that multiplies each row's rate of counts, if there is one."""
     content: bytes | None = None
     """What the script holds in place of the file."""
     judge_by: JudgeBy = ("chance", "")
@@ -154,6 +156,7 @@ class Upload:
             f"    task={self.task!r},",
             f"    missing={self.missing!r},",
             f"    transform={transforms!r},",
+            *([f"    exposure={self.exposure!r},"] if self.exposure else []),
             ")",
             "dataset, recipe = prepared.dataset, json.loads(prepared.recipe.to_json())",
         ]
@@ -190,7 +193,7 @@ batches = Rows.create(rows.X, rows.Y, training.minibatch, spec.dtype, training.s
 
 def fit(spec):
     """Training from the start values of the seed: the state at the end, and the bound's parts."""
-    P, C = rows.Y.shape[1], max(2, len(rows.classes))
+    P, C = train.Y.shape[1], max(2, len(rows.classes))
     model = create_model(spec, rows.X, P, C, training.seed, rows.Y)
     state = create_state(model, jax.random.key(training.seed))
     bounds = []

@@ -60,7 +60,7 @@ def fit(args: argparse.Namespace) -> int:
         table = table.decide(name, kind, day_first)
     task = _task(args, table)
     missing = args.missing or propose_missing(table).value
-    prepared = table.to_dataset(args.target, task, missing, args.transform)
+    prepared = table.to_dataset(args.target, task, missing, args.transform, exposure=args.exposure)
     log(*prepared.report)
     source = _judged_by(args, table, Source(relative_path(args.out, args.data), 0, ""))
     places = _places(table, prepared.rows, source)
@@ -74,7 +74,8 @@ def fit(args: argparse.Namespace) -> int:
     scaler = Scaler.fit(train)
     inputs = Scaled(train.X, scaler.inputs)
     domain = Domain.fit(train.X, scaler)
-    record = create_archive(args, inputs, train.Y, len(train), scaler, recipe, source, domain)
+    targets = scaler.targets(train.X, train.Y) if train.exposure else train.Y
+    record = create_archive(args, inputs, targets, len(train), scaler, recipe, source, domain)
     log(_are(len(held_out) if held_out else 0, "held out" + _in_words(source)))
     supply = minibatches(record, train)
     return train_and_save(record, supply, held_out, Path(args.out), args.log, train)
@@ -105,7 +106,14 @@ def _fit_in_parts(args: argparse.Namespace) -> int:
     task = _task(args, head)
     missing = args.missing or propose_missing(head).value
     recipe, messages = recipe_for(
-        head, args.target, task, args.transform, missing, shuffled.facts, _reading(args)
+        head,
+        args.target,
+        task,
+        args.transform,
+        missing,
+        shuffled.facts,
+        _reading(args),
+        args.exposure,
     )
     log(*messages)
     parts, result = _measured(shuffled, recipe, args.holdout, args.seed)
@@ -120,7 +128,8 @@ def _fit_in_parts(args: argparse.Namespace) -> int:
         streamed=True,
         shards=relative_path(args.out, args.shards) if args.shards else "",
     )
-    inputs, Y = result.scaler.inputs(result.start.X), result.start.Y
+    inputs = result.scaler.inputs(result.start.X)
+    Y = result.scaler.targets(result.start.X, result.start.Y)
     n = sum(result.sizes)
     record = create_archive(args, inputs, Y, n, result.scaler, recipe, source, result.domain)
     if record.training.minibatch is None or record.training.minibatch > n:
@@ -153,7 +162,7 @@ def _measured(
         if result is None or len(result.sizes) != len(parts):
             with PassBar() as bar:
                 on_part = bar.begin("measuring", len(parts), "part")
-                result = survey(parts, recipe.task, held_out, seed, on_part)
+                result = survey(parts, recipe.task, held_out, seed, on_part, recipe.exposed)
             result.save(kept)
     return parts, result
 
@@ -351,7 +360,8 @@ def _in_words(source: Source) -> str:
 def _sampled(name: str, recipe: Recipe, sample: Sample) -> Dataset:
     """Rows that were chosen by chance from a large file."""
     names = (recipe.input_names, recipe.output_names)
-    return Dataset(name, sample.X, sample.Y, *names, recipe.task, "", recipe.classes)
+    about = (recipe.task, "", recipe.classes, recipe.exposure)
+    return Dataset(name, sample.X, sample.Y, *names, *about)
 
 
 def _places(
@@ -386,7 +396,8 @@ def _dataset(table: Table, recipe: Recipe) -> tuple[Dataset, np.ndarray]:
             "check that its columns hold what those of the first file did."
         )
     names = (recipe.input_names, recipe.output_names)
-    return Dataset(table.name, X, Y, *names, recipe.task, "", recipe.classes), rows
+    about = (recipe.task, "", recipe.classes, recipe.exposure)
+    return Dataset(table.name, X, Y, *names, *about), rows
 
 
 def _check_rows(source: Source, path: Path, rows: int, found: str) -> None:

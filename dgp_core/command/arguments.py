@@ -140,7 +140,13 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--likelihood",
         help="the task's own; student_t for outliers, negative_binomial for counts that vary much, "
-        "softmax for classes",
+        "robust_max for classes with wrong labels",
+    )
+    add(
+        "--exposure",
+        default="",
+        metavar="COLUMN",
+        help="for counts: what each row's rate is multiplied by, such as hours or people",
     )
     add("--steps", type=_number(0))
     add("--minibatch", type=_batch, default="plan", help="rows a step, or all")

@@ -67,11 +67,13 @@ def create_archive(
     source: Source,
     domain: Domain,
 ) -> Archive:
-    """A model before its first step; X and Y are some or all of n training rows."""
-    task, P, C = recipe.task, Y.shape[1], len(recipe.classes)
+    """A model before its first step; X and Y are some or all of n training rows, in standard
+    units, the log exposure of counts beside Y."""
+    task, P, C = recipe.task, len(recipe.targets), len(recipe.classes)
     likelihood = args.likelihood or for_task(task, P, C)
     if args.likelihood is None and task == "counts":
-        found = dispersion(X[:SKETCH], Y[:SKETCH])
+        exposure = np.exp(Y[:SKETCH, P:]).prod(1)
+        found = dispersion(X[:SKETCH], Y[:SKETCH, :P], exposure)
         likelihood = found.likelihood
         log(found.sentence)
     if likelihood not in OF_TASK[task]:
@@ -139,6 +141,8 @@ def minibatches(record: Archive, train: Dataset) -> Supply:
     """Minibatches in standard units; of many rows there is no copy beside the rows themselves."""
     spec, dtype = record.training, record.state.jitter.dtype
     X, Y = Scaled(train.X, record.scaler.inputs), Scaled(train.Y, record.scaler.outputs)
+    if train.exposure:
+        Y = record.scaler.targets(train.X, train.Y)
     batch, devices = spec.minibatch, all_devices()
     if record.model.mean_field and devices is not None:
         if devices.processes > 1:

@@ -35,13 +35,15 @@ def _one_thread(work: Callable, *arguments: Any) -> Any:
         return work(*arguments)
 
 
-def _trees(kind: str, X: np.ndarray, y: np.ndarray, **options: Any) -> Any:
+def _trees(
+    kind: str, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None, **options: Any
+) -> Any:
     from sklearn import ensemble  # a second to load: only where it is fitted
 
     # The library's own settings, but leaves that few rows can fill.
     leaf = int(np.clip(len(X) // 20, 2, 20))
     trees = getattr(ensemble, kind)(min_samples_leaf=leaf, random_state=0, **options)
-    return _one_thread(trees.fit, X, y)
+    return _one_thread(trees.fit, X, y, weights)
 
 
 def _least(loss: Callable[[float], float], bounds: tuple[float, float]) -> tuple[float, float]:
@@ -139,28 +141,37 @@ class BoostedNumber:
 
 @dataclass(frozen=True, eq=False)
 class BoostedCount:
-    """y ~ NB of mean m and variance m + m²/r, m by Poisson's loss, r by rows not seen."""
+    """y ~ NB of mean m and variance m + m²/r, m by Poisson's loss, r by rows not seen.
 
-    mean: Any
+    Where rows have an exposure e, trees of the other inputs learn the rate m/e.
+    """
+
+    rate: Any
     size: float
     """r; 10⁶ is as good as Poisson."""
+    exposed: np.ndarray
+    """Which column of X is the exposure (D,)."""
 
     @classmethod
-    def fit(cls, X: np.ndarray, y: np.ndarray) -> Self:
+    def fit(cls, X: np.ndarray, y: np.ndarray, exposed: np.ndarray) -> Self:
         train, rest = split_places(len(X), CALIBRATED, 0)
-        first = cls(cls._fit(X[train], y[train]), 1.0)
+        first = cls._fit(X[train], y[train], exposed)
         m = first.predict_mean(X[rest])
         _, size = _least(lambda r: -_negative_binomial(m, r).logpmf(y[rest]).mean(), (1e-2, 1e6))
-        return cls(cls._fit(X, y), size)
+        return replace(cls._fit(X, y, exposed), size=size)
 
-    @staticmethod
-    def _fit(X: np.ndarray, y: np.ndarray) -> Any:
+    @classmethod
+    def _fit(cls, X: np.ndarray, y: np.ndarray, exposed: np.ndarray) -> Self:
         if not y.any():  # Poisson's loss needs a count
             y = np.full(len(y), 0.5 / len(y))
-        return _trees("HistGradientBoostingRegressor", X, y, loss="poisson")
+        e = X[:, exposed].prod(1)
+        kind, rate = "HistGradientBoostingRegressor", y / e
+        weights = e if exposed.any() else None
+        return cls(_trees(kind, X[:, ~exposed], rate, weights, loss="poisson"), 1.0, exposed)
 
     def predict_mean(self, X: np.ndarray) -> np.ndarray:
-        return np.maximum(_one_thread(self.mean.predict, X), 1e-9)
+        rate = np.maximum(_one_thread(self.rate.predict, X[:, ~self.exposed]), 1e-9)
+        return rate * X[:, self.exposed].prod(1)
 
     def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """(K, N)."""
@@ -229,8 +240,9 @@ def boosted(train: Dataset, seed: int = 0) -> Boosted:
         raise ValueError("gradient boosting needs at least 5 rows.")
     if train.task in ("binary", "multiclass"):
         return BoostedClasses.fit(train.X, train.Y[:, 0], max(2, len(train.classes)))
-    kind = BoostedCount if train.task == "counts" else BoostedNumber
-    return tuple(kind.fit(train.X, y) for y in train.Y.T)
+    if train.task == "counts":
+        return tuple(BoostedCount.fit(train.X, y, train.exposed) for y in train.Y.T)
+    return tuple(BoostedNumber.fit(train.X, y) for y in train.Y.T)
 
 
 def boosting_predictor(train: Dataset, seed: int = 0) -> Predictor:

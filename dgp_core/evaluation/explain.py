@@ -212,7 +212,7 @@ def importance(
     found = []
     for group in groups:
         drops = np.zeros((repeats, len(rows)))
-        if scaler.kept[list(group.every)].any():
+        if (scaler.kept | scaler.exposed)[list(group.every)].any():
             for r, order in enumerate(orders):
                 X = rows.X.copy()
                 X[:, group.every] = rows.X[order][:, group.every]
@@ -234,7 +234,7 @@ def _log_density(
 ) -> np.ndarray:
     """log p of what was observed in these rows (n,), their inputs being X."""
     if isinstance(model, DeepGP):
-        latent = predict_latent(model, scaler.inputs(X), _key(seed), PATHS, shared=True)
+        latent = _latent(model, scaler, X, seed)
         return log_density(model, latent, scaler.outputs(rows.Y))
     if rows.classes:
         p = np.take_along_axis(model.predict_proba(X), rows.Y.astype(int), 1)[:, 0]
@@ -387,11 +387,17 @@ def _answers(
         parts = [X[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
         quantiles = [model.predict_quantiles(part, SPREAD) for part in parts]
         return model.predict_mean(X), np.concatenate(quantiles, 1)
-    latent = predict_latent(model, scaler.inputs(X), _key(seed), PATHS, shared=True)
+    latent = _latent(model, scaler, X, seed)
     if hasattr(model.likelihood, "class_probabilities"):
         return class_probabilities(model, latent), None
     mean = predict_observed(model, latent).mean
     return scaler.outputs_back(mean), latent
+
+
+def _latent(model: DeepGP, scaler: Scaler, X: np.ndarray, seed: int) -> Mixture:
+    """q(f) at rows X, their log exposure added."""
+    found = predict_latent(model, scaler.inputs(X), _key(seed), PATHS, shared=True)
+    return found.shifted(scaler.log_exposure(X))
 
 
 def _pool(latent: Mixture, n_cells: int, n_rows: int) -> Mixture:

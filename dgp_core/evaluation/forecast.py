@@ -161,6 +161,7 @@ def deep_predictor(model: DeepGP, scaler: Scaler, seed: int = 0, n_samples: int 
 
     def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
         latent = predict_latent(model, scaler.inputs(X), key, n_samples, shared=True)
+        latent = latent.shifted(scaler.log_exposure(X))
         log_p = log_density(model, latent, scaler.outputs(Y)) - np.log(scaler.y_scale).sum()
         if hasattr(model.likelihood, "class_probabilities"):
             return Forecast(log_p, probabilities=class_probabilities(model, latent))
@@ -183,7 +184,7 @@ def straight_line(train: Dataset, seed: int = 0) -> StraightLine:
     if train.task == "regression":
         return BayesianLinear.fit(train.X, train.Y)
     if train.task == "counts":
-        return BayesianPoisson.fit(train.X, train.Y)
+        return BayesianPoisson.fit(train.X, train.Y, train.exposed)
     return BayesianLogistic.fit(train.X, train.Y, max(2, len(train.classes)))
 
 

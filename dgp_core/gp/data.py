@@ -28,6 +28,9 @@ class Dataset:
     """What this set teaches, in a sentence or two."""
     classes: tuple[str, ...] = ()
     """The labels of a classification task, in the order of their codes."""
+    exposure: str = ""
+    """The input, all positive, that multiplies each row's rate of counts: hours watched, people at
+    risk. Models take its logarithm as an offset, and learn the rate of one unit from the others."""
 
     def __post_init__(self):
         X, Y = np.asarray(self.X, np.float64), np.asarray(self.Y, np.float64)
@@ -37,6 +40,8 @@ class Dataset:
             raise ValueError("Every column of X and of Y needs one name.")
         if not (np.isfinite(X).all() and np.isfinite(Y).all()):
             raise ValueError("X and Y must be finite: fill or drop missing cells first.")
+        if self.exposure and (X[:, self.exposed] <= 0).any():
+            raise ValueError("Every exposure must be a positive number: drop the other rows.")
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "Y", Y)
 
@@ -46,6 +51,19 @@ class Dataset:
     def take(self, rows) -> "Dataset":
         """The same set with only these rows, in this order."""
         return replace(self, X=self.X[rows], Y=self.Y[rows])
+
+    @property
+    def exposed(self) -> np.ndarray:
+        """Which column of X is the exposure (D,); none where there is no such one."""
+        return np.array([bool(self.exposure) and n == self.exposure for n in self.input_names])
+
+    @property
+    def rates(self) -> "Dataset":
+        """The counts of one unit of exposure, to look at; the set itself where there is none."""
+        if not self.exposure:
+            return self
+        names = tuple(f"{name} per {self.exposure}" for name in self.output_names)
+        return replace(self, Y=self.Y / self.X[:, self.exposed], output_names=names)
 
 
 def split(
@@ -164,6 +182,9 @@ class Scaler:
     the first stays, since a model needs an input."""
     y_mean: np.ndarray
     y_scale: np.ndarray
+    exposed: np.ndarray
+    """Which input is the exposure of counts (D,), at the most one. It is no input in standard
+    units: its logarithm goes beside the outputs."""
 
     @classmethod
     def fit(cls, train: Dataset, weights: np.ndarray | None = None) -> "Scaler":
@@ -176,9 +197,11 @@ class Scaler:
                 for a, m in zip((train.X, train.Y), means, strict=True)
             ]
             (x_mean, y_mean), (x_scale, y_scale) = means, map(np.sqrt, variances)
-            return cls.from_moments(x_mean, x_scale, y_mean, y_scale, train.task)
-        x, y = Moments.in_parts(train.X), Moments.in_parts(train.Y)
-        return cls.from_moments(x.mean, x.deviation, y.mean, y.deviation, train.task)
+            moments = x_mean, x_scale, y_mean, y_scale
+        else:
+            x, y = Moments.in_parts(train.X), Moments.in_parts(train.Y)
+            moments = x.mean, x.deviation, y.mean, y.deviation
+        return cls.from_moments(*moments, train.task, train.exposed)
 
     @classmethod
     def from_moments(
@@ -188,16 +211,20 @@ class Scaler:
         y_mean: np.ndarray,
         y_scale: np.ndarray,
         task: Task,
+        exposed: np.ndarray | None = None,
     ) -> "Scaler":
         """From the mean and the deviation of each column, however they were measured."""
+        exposed = np.zeros(len(x_mean), bool) if exposed is None else exposed
         # A column is constant when its deviation is only rounding.
         varies = x_scale > 1e-12 * np.maximum(np.abs(x_mean), 1e-300)
-        kept = varies if varies.any() else np.arange(len(x_mean)) == 0
+        kept = varies & ~exposed
+        if not kept.any():
+            kept = np.arange(len(x_mean)) == int(np.argmin(exposed))
         if task == "regression":
             y_scale = np.where(y_scale > 1e-12 * np.abs(y_mean), y_scale, 1.0)
         else:
             y_mean, y_scale = np.zeros_like(y_mean), np.ones_like(y_scale)
-        return cls(x_mean, np.where(varies, x_scale, 1.0), kept, y_mean, y_scale)
+        return cls(x_mean, np.where(varies, x_scale, 1.0), kept, y_mean, y_scale, exposed)
 
     def inputs(self, X: np.ndarray) -> np.ndarray:
         """Inputs in standard units, constant columns dropped."""
@@ -217,15 +244,30 @@ class Scaler:
         """Outputs in standard units."""
         return (Y - self.y_mean) / self.y_scale
 
+    def log_exposure(self, X: np.ndarray) -> np.ndarray:
+        """The logarithm of the rows' exposure (N, 1); (N, 0) where there is none."""
+        return np.log(np.asarray(X, np.float64)[:, self.exposed])
+
+    def targets(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """What a likelihood is given: outputs in standard units, and the log exposure beside."""
+        Y = self.outputs(Y)
+        return np.hstack([Y, self.log_exposure(X)]) if self.exposed.any() else Y
+
     def outputs_back(self, Y: np.ndarray) -> np.ndarray:
         """Outputs in the user's units."""
         return Y * self.y_scale + self.y_mean
 
     def __call__(self, dataset: Dataset) -> Dataset:
-        """A data set in standard units."""
+        """A data set in standard units, the log exposure beside its outputs."""
         names = tuple(n for n, k in zip(dataset.input_names, self.kept, strict=True) if k)
+        beside = tuple(f"log {dataset.exposure}" for exposed in self.exposed if exposed)
         return replace(
-            dataset, X=self.inputs(dataset.X), Y=self.outputs(dataset.Y), input_names=names
+            dataset,
+            X=self.inputs(dataset.X),
+            Y=self.targets(dataset.X, dataset.Y),
+            input_names=names,
+            output_names=(*dataset.output_names, *beside),
+            exposure="",
         )
 
 

@@ -774,7 +774,7 @@ OF_TASK: dict[str, tuple[str, ...]] = {
     "regression": ("gaussian", "student_t"),
     "counts": ("poisson", "negative_binomial"),
     "binary": ("bernoulli",),
-    "multiclass": ("robust_max", "softmax"),
+    "multiclass": ("softmax", "robust_max"),
 }
 """The likelihoods that suit a task; the first is taken where nobody chose."""
 

@@ -55,6 +55,12 @@ class Mixture:
         scale = np.asarray(scale)
         return Mixture(self.means * scale + shift, self.variances * scale**2)
 
+    def shifted(self, shift: np.ndarray) -> "Mixture":
+        """The mixture of y + shift, a number a row (N, 1); (N, 0) is none."""
+        if not shift.shape[1]:
+            return self
+        return Mixture(self.means + shift[None], self.variances)
+
     def log_density(self, y: np.ndarray) -> np.ndarray:
         """log Σ_s N(y; m_s, v_s) − log S for y (N, P)."""
         inverse = _inverse_deviation(self.variances)

@@ -208,18 +208,27 @@ class BayesianLogistic:
 
 @dataclass(frozen=True, eq=False)
 class BayesianPoisson:
-    """Counts by straight lines: y ~ Poisson(exp(wᵀx + b)), w ~ N(0, I/λ), by Laplace."""
+    """Counts by straight lines: y ~ Poisson(e exp(wᵀx + b)), w ~ N(0, I/λ), by Laplace; e is the
+    rows' exposure, or 1."""
 
     posterior: LinearPosterior
+    exposed: np.ndarray | None = None
+    """Which column of X is the exposure (D,), where one is; it has no weight."""
 
     @classmethod
-    def fit(cls, X: np.ndarray, Y: np.ndarray) -> Self:
-        """Counts that are all zero stand for half a count, spread over the rows."""
+    def fit(cls, X: np.ndarray, Y: np.ndarray, exposed: np.ndarray | None = None) -> Self:
+        """Counts that are all zero stand for half a count, spread over the rows.
+
+        With rates y/e and weights e the likelihood is that of the counts: Σ e (η y/e − exp η).
+        """
         from sklearn.linear_model import PoissonRegressor
 
         X, Y = _table(X, Y)
         Y = Y + np.where(Y.any(0), 0.0, 0.5 / len(X))
-        standard = Standard.of(X)
+        standard, e = Standard.of(X), np.ones(len(X))
+        if exposed is not None and exposed.any():
+            standard = Standard(standard.mean, np.where(exposed, np.inf, standard.scale))
+            e = X[:, exposed][:, 0]
         A, lines = standard(X), []
         for y in Y.T:
             model = PoissonRegressor(
@@ -228,19 +237,21 @@ class BayesianPoisson:
             )
 
             def fit(precision: float, model=model, y=y) -> tuple[np.ndarray, np.ndarray]:
-                model.set_params(alpha=precision / len(A)).fit(A, y)
-                return np.append(model.coef_, model.intercept_)[:, None], model.predict(A)[:, None]
+                model.set_params(alpha=precision / e.sum()).fit(A, y / e, e)
+                mode = np.append(model.coef_, model.intercept_)[:, None]
+                return mode, (e * model.predict(A))[:, None]
 
             lines.append(_laplace(standard, A, 1, fit))
         mean = np.concatenate([line.mean for line in lines], 1)
         covariance = np.concatenate([line.covariance for line in lines])
         precision = np.concatenate([line.precision for line in lines])
-        return cls(LinearPosterior(standard, mean, covariance, precision))
+        return cls(LinearPosterior(standard, mean, covariance, precision), exposed)
 
     def predict_latent(self, X: np.ndarray) -> Mixture:
-        """q(η), the logarithm of the rate at new rows: one Gaussian each."""
+        """q(η + log e), the logarithm of the rate at new rows: one Gaussian each."""
         mean, variance = self.posterior(X)
-        return Mixture(mean[None], variance[None])
+        latent = Mixture(mean[None], variance[None])
+        return latent if self.exposed is None else latent.shifted(np.log(X[:, self.exposed]))
 
 
 def _laplace(standard: Standard, A: np.ndarray, n_lines: int, fit: Callable) -> LinearPosterior:

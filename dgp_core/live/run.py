@@ -113,7 +113,7 @@ def train_chunk(
         rows.batches,
         np.float64(int(rows.n)),
         np.int64(n_steps),
-        train.rates,
+        train.rates_for(state.model),
         np.int64(train.samples),
     )
     after = unpadded_state(after, state, size)
@@ -238,6 +238,7 @@ class Run:
             int(self.scaler.kept.sum()),
             self.dataset.Y.shape[1],
             len(self.dataset.classes),
+            self.dataset.exposure != "",
             padded_size(n) if batch is None and not self.model.mean_field else n,
             batch,
             train.samples,
@@ -248,7 +249,7 @@ class Run:
         data, train = self.dataset, self.train
         n, n_columns = len(data), data.Y.shape[1]
         D = int(self.scaler.kept.sum())
-        if not (n and D):
+        if not (n and D) or data.exposure:  # whose log is one column more beside the outputs
             return None
         several = self.model.likelihood in ("robust_max", "softmax")
         latents = max(2, len(data.classes)) if several else n_columns
@@ -590,7 +591,12 @@ class Run:
         if start is not None and start.seed == train.seed:
             return start
         seed, minibatch = train.seed, train.minibatch
-        X, Y = Scaled(data.X, self.scaler.inputs), Scaled(data.Y, self.scaler.outputs)
+        X = Scaled(data.X, self.scaler.inputs)
+        Y = (
+            self.scaler.targets(data.X, data.Y)
+            if data.exposure
+            else Scaled(data.Y, self.scaler.outputs)
+        )
         if minibatch is not None and minibatch < len(data) and data.X.size > MOST_COPIED_CELLS:
             supply = Windows(X, Y, minibatch, self.model.dtype, seed)
         else:
@@ -610,7 +616,9 @@ class Run:
         specs = [self.model] + ([self.model.single_layer()] if self.model.layers > 1 else [])
         states = []
         for spec in specs:
-            model = create_model(spec, X, data.Y.shape[1], max(2, len(data.classes)), seed, data.Y)
+            P, C = data.Y.shape[1], max(2, len(data.classes))
+            counts = Y[:] if data.task == "counts" else None
+            model = create_model(spec, X, P, C, seed, counts)
             states.append(create_state(model, jax.random.key(seed)))
         self._start = Start(seed, (states[0], states[-1]), supply)
         return self._start

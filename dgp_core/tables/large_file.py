@@ -323,6 +323,7 @@ def recipe_for(
     missing: Missing = "drop",
     facts: dict[str, Facts] | None = None,
     reading: dict[str, Any] | None = None,
+    exposure: str = "",
 ) -> tuple[Recipe, list[str]]:
     """How a large file becomes numbers, and what there is to say about it.
 
@@ -334,10 +335,12 @@ def recipe_for(
         task = propose_task(head, targets[0]).value if len(targets) == 1 else "regression"
     assert task is not None
     facts = facts or {}
-    prepared = head.to_dataset(targets, task, missing, transform)
+    prepared = head.to_dataset(targets, task, missing, transform, exposure=exposure)
     recipe, messages = prepared.recipe, list(prepared.report[1:])
     sources = tuple(
-        _of_whole(c, facts[c.column], missing == "fill") if c.column in facts else c
+        _of_whole(c, facts[c.column], missing == "fill" and c.column != exposure)
+        if c.column in facts
+        else c
         for c in recipe.inputs_from
     )
     goals = recipe.targets

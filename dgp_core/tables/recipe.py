@@ -178,6 +178,15 @@ class Recipe:
     missing: Missing
     reading: dict[str, str | bool] = field(default_factory=dict)
     """How the file was told to be read, as `read_table` takes it; what is not here was guessed."""
+    exposure: str = ""
+    """The input column that multiplies each row's rate of counts, if there is one: its cells are
+    positive, and never filled."""
+
+    @property
+    def exposed(self) -> np.ndarray:
+        """Which column of X that is (D,)."""
+        each = [(c.column == self.exposure != "", c.names) for c in self.inputs_from]
+        return np.array([exposed for exposed, names in each for _ in names])
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -216,7 +225,10 @@ class Recipe:
         for column, block in zip(self.inputs_from, self.blocks(X), strict=True):
             cells = table.cells[column.column]
             codes, unknown = column.codes(cells, table.decimal_comma)
-            block[:] = column.inputs(codes, self.missing == "fill")
+            exposure = column.column == self.exposure
+            block[:] = column.inputs(codes, self.missing == "fill" and not exposure)
+            if exposure:
+                block[~(block > 0)] = np.nan
             if unknown:
                 block[np.isnan(codes) & as_words(cells).is_valid().to_numpy(False)] = np.nan
         return X
@@ -232,6 +244,8 @@ class Recipe:
             lacks = (
                 "never seen in training"
                 if column.kind in ("category", "boolean")
+                else "no positive number"
+                if column.column == self.exposure
                 else f"no {column.kind}"
             )
             for row, word in zip(rows, as_written(table.cells[column.column], rows), strict=True):
@@ -312,6 +326,7 @@ class Recipe:
                 and set(recipe.transforms) <= set(get_args(Transform))
                 and len(recipe.targets) == len(recipe.transforms) > 0
                 and all(c.kind != "date" or c.unit in UNITS for c in recipe.inputs_from)
+                and recipe.exposure in ("", *(c.column for c in recipe.inputs_from))
                 and set(recipe.reading) <= READING
                 and all(type(v) is (bool if n == "header" else str)
                         for n, v in recipe.reading.items())
@@ -374,6 +389,7 @@ def prepare(
     missing: Missing,
     transforms: tuple[Transform, ...],
     story: str,
+    exposure: str = "",
 ) -> Prepared:
     """The data set of a table as its columns are decided, and the recipe that made it."""
     if task not in get_args(Task) or missing not in get_args(Missing):
@@ -391,6 +407,8 @@ def prepare(
             f"A logarithm goes with regression, not with {task}: choose the transform none."
         )
 
+    if exposure:
+        _check_exposure(table, exposure, targets, task)
     sources = []
     for column in table.columns:
         cells = table.cells[column.name]
@@ -403,18 +421,20 @@ def prepare(
         made = ColumnRecipe.fit(
             column.name, column.kind, cells, column.day_first, table.decimal_comma
         )
-        indicator = missing == "fill" and column.missing > 0
+        indicator = missing == "fill" and column.missing > 0 and column.name != exposure
         sources.append(ColumnRecipe(**{**made.__dict__, "indicator": indicator}))
-    if not sources:
+    if {source.column for source in sources} <= {exposure}:
         others = [c for c in table.columns if c.name not in targets]
         raise TableError(
             f"No column is left to learn from. {reasons(others)}Bring a file with more columns, or "
             "decide that one of the dropped columns is a number or a category."
         )
-    recipe = Recipe(tuple(sources), goals, task, transforms, missing, table.options.given)
+    recipe = Recipe(tuple(sources), goals, task, transforms, missing, table.options.given, exposure)
 
     Y = recipe.outputs(table)
     X = recipe.inputs(table)
+    if exposure:
+        report.append(_exposure_line(exposure, int(np.isnan(X[:, recipe.exposed]).sum())))
     no_target, no_input = np.isnan(Y).any(1), np.isnan(X).any(1)
     keep = np.flatnonzero(~(no_target | no_input))
     report.insert(
@@ -427,7 +447,8 @@ def prepare(
         if (Y[keep, p] == Y[keep[0], p]).all():
             raise TableError(_constant(name, as_written(table.cells[name], keep[:1])[0]))
     if missing == "fill":
-        filled = [c for c in table.columns if c.missing and c.name in {s.column for s in sources}]
+        filled = {s.column for s in sources} - {exposure}
+        filled = [c for c in table.columns if c.missing and c.name in filled]
         if filled:
             report.append(
                 f"Missing cells of {some(c.name for c in filled)} were filled (with the median, or "
@@ -452,9 +473,36 @@ def prepare(
         task,
         story,
         recipe.classes,
+        exposure,
     )
     words = {s.column: table.cells[s.column].take(keep) for s in sources if s.other}
     return Prepared(dataset, recipe, keep, tuple(report), words)
+
+
+def _check_exposure(table: "Table", exposure: str, targets: tuple[str, ...], task: Task) -> None:
+    """Refuses a column that cannot multiply a rate."""
+    title = visible(exposure)
+    if task != "counts":
+        raise TableError(f"An exposure is for counts, not for {task}: leave it out.")
+    if exposure in targets:
+        raise TableError(f"“{title}” is the target, so it cannot be its exposure: choose another.")
+    if table[exposure].kind != "number":
+        raise TableError(
+            f"“{title}” is not a number, and an exposure is one: decide that the column is a "
+            "number, or choose another."
+        )
+
+
+def _exposure_line(exposure: str, unusable: int) -> str:
+    """What an exposure does, and how many rows lack it."""
+    line = (
+        f"“{visible(exposure)}” is the exposure: counts are taken to be in proportion to it, and "
+        "what is learnt is the rate per unit."
+    )
+    if not unusable:
+        return line
+    are = "is" if unusable == 1 else "are"
+    return f"{line} {counted(unusable, 'row')} without a positive exposure {are} left out."
 
 
 def most_frequent(levels: dict[str, int]) -> tuple[str, ...]:

@@ -175,21 +175,31 @@ class Table:
         missing: Missing = "drop",
         transform: Transform | Sequence[Transform] = "none",
         story: str = "",
+        exposure: str = "",
     ) -> Prepared:
         """The data set to learn these targets from all other columns that are not dropped.
 
         Rows without a target are left out; rows with a missing input are left out (`drop`), or take
-        the median and are marked (`fill`).
+        the median and are marked (`fill`). `exposure` is the column, if any, that multiplies each
+        row's rate of counts.
         """
         names = (targets,) if isinstance(targets, str) else tuple(targets)
         if not names or len(set(names)) < len(names):
             raise TableError("Choose at least one column as the target, each of them once.")
-        for name in names:
+        for name in (*names, *filter(None, [exposure])):
             self[name]
         if task is None:
             task = propose_task(self, names[0]).value if len(names) == 1 else "regression"
         transforms = (transform,) * len(names) if isinstance(transform, str) else tuple(transform)
-        prepared = prepare(self, names, task, missing, transforms, story)  # type: ignore[arg-type]
+        prepared = prepare(
+            self,
+            names,
+            task,  # pyright: ignore[reportArgumentType]
+            missing,
+            transforms,  # pyright: ignore[reportArgumentType]
+            story,
+            exposure,
+        )
         leaks = tuple(
             f"“{visible(column)}” alone predicts “{visible(names[0])}” without error. It is likely "
             "a leak, such as a copy of the target, or a row number in a file that is sorted by "

@@ -150,7 +150,9 @@ def plan_for(dataset: Dataset, seed: int = 0) -> Plan:
     plan = propose(N, D, dataset.task, dataset.Y.shape[1], len(dataset.classes), seed)
     if dataset.task != "counts":
         return plan
-    found = dispersion(Scaler.fit(dataset).inputs(dataset.X), dataset.Y)
+    scaler = Scaler.fit(dataset)
+    exposure = dataset.X[:, dataset.exposed].prod(1)
+    found = dispersion(scaler.inputs(dataset.X), dataset.Y, exposure)
     model = replace(plan.model, likelihood=found.likelihood)
     return replace(plan, model=model, why_likelihood=found.sentence)
 

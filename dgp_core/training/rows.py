@@ -129,10 +129,12 @@ def survey(
     held_out: float = 0.0,
     seed: int = 0,
     on_part: Callable[[int], None] | None = None,
+    exposed: np.ndarray | None = None,
 ) -> Survey:
     """Counts, measures and samples a set, part by part, in one pass.
 
-    `on_part` is called with the number of parts that are done.
+    `on_part` is called with the number of parts that are done; `exposed` (D,) says which input is
+    the exposure of counts, where one is.
     """
     sizes, rows = [], 0
     x = y = start = rest = None
@@ -153,7 +155,7 @@ def survey(
             on_part(part + 1)
     if x is None or y is None or start is None or rest is None or x.n < 2:
         raise RowsError("Too few complete rows are left to learn from: bring at least 2.")
-    scaler = Scaler.from_moments(x.mean, x.deviation, y.mean, y.deviation, task)
+    scaler = Scaler.from_moments(x.mean, x.deviation, y.mean, y.deviation, task, exposed)
     domain = Domain.fit(start.X, scaler, x.low, x.high)
     return Survey(tuple(sizes), rows, scaler, start, rest, domain)
 
@@ -264,12 +266,13 @@ class Stream:
         n = sum(sizes[part] for part in parts)
         # Each part goes straight to its rows' places, so that few copies are held at once.
         places = np.random.default_rng([self.seed, epoch, block]).permutation(n)
-        X, Y = np.empty((n, int(scaler.kept.sum()))), np.empty((n, len(scaler.y_mean)))
+        columns = int(scaler.kept.sum()), len(scaler.y_mean) + int(scaler.exposed.sum())
+        X, Y = (np.empty((n, k)) for k in columns)
         for part in parts:
             x, y = self.parts.read(part)
             train = in_training(part, len(x), self.held_out, self.split_seed)
             if int(train.sum()) != sizes[part]:
                 raise RowsError("The file has changed while the model trained: start again.")
             here, places = np.split(places, [sizes[part]])
-            X[here], Y[here] = scaler.inputs(x[train]), scaler.outputs(y[train])
+            X[here], Y[here] = scaler.inputs(x[train]), scaler.targets(x[train], y[train])
         return X, Y

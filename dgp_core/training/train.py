@@ -15,6 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jax.typing import DTypeLike
 
 from dgp_core.gp.data import Scaled
+from dgp_core.gp.likelihoods import Counts
 from dgp_core.gp.model import Bound, DeepGP, Share
 from dgp_core.gp.pytree import leaf
 from dgp_core.training.devices import AXIS, SPECS, Devices, Shares, first_copies, lost_processes
@@ -84,6 +85,16 @@ class TrainSpec:
             self.final_fraction,
         )
         return Rates(*(leaf(x, np.float64) for x in numbers))
+
+    def rates_for(self, model: DeepGP) -> Rates:
+        """The rates as a model takes them.
+
+        Counts in one layer have no ramp: their likelihood is log-concave, so that any γ ≤ 1 is
+        safe, and a q(u) that stays behind at the prior, where the expected rate is e^(v/2) times
+        too large, would let Adam flatten the kernel first.
+        """
+        counts = len(model.layers) == 1 and isinstance(model.likelihood, Counts)
+        return self.rates._replace(ramp_steps=leaf(0.0, np.float64)) if counts else self.rates
 
 
 PAPER = TrainSpec(steps=20_000, learning_rate=0.01, natural_rate=0.0, minibatch=10_000, decay=False)
@@ -337,9 +348,9 @@ def train_chunk(
     if state.model.hidden:
         check_hidden(state.model, rows)
     N = np.asarray(rows.n if n_data is None else n_data, state.jitter.dtype)
-    options = {"samples": spec.samples, "natural": spec.natural}
+    options, rates = {"samples": spec.samples, "natural": spec.natural}, spec.rates_for(state.model)
     if isinstance(rows, Shares):
-        everywhere = Devices(rows.mesh).replicate((state, N, np.int64(n_steps), spec.rates))
+        everywhere = Devices(rows.mesh).replicate((state, N, np.int64(n_steps), rates))
         state, N, n, rates = everywhere
         with lost_processes():
             result = _shared_chunk(state, rows, N, n, rates, mesh=rows.mesh, **options)
@@ -347,7 +358,7 @@ def train_chunk(
     else:
         minibatch = None if rows.weight is not None else spec.minibatch
         state, record = _chunk(
-            state, rows, N, np.int64(n_steps), spec.rates, minibatch=minibatch, **options
+            state, rows, N, np.int64(n_steps), rates, minibatch=minibatch, **options
         )
     return state, jax.tree.map(lambda a: np.asarray(a)[:n_steps], record)
 

@@ -57,7 +57,7 @@ def banana() -> tuple[lesson.Part, ...]:
 
 DIGITS = lesson.Live(
     name="digits",
-    choices=Choices(data="digits", width=2, at=1000),
+    choices=Choices(data="digits", width=2, likelihood="robust_max", at=1000),
     paint=partial(with_nearest, look=LOOK, names=("deep", "rival")),
     style=(ink,),
     hosts=(

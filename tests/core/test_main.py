@@ -255,7 +255,7 @@ def test_counts_that_vary_too_much_for_poisson_are_found_and_said(tmp_path, caps
 
 @pytest.mark.parametrize(
     ("target", "task", "likelihood"),
-    [("=size", "binary", "bernoulli"), ("kind", "multiclass", "robust_max"),
+    [("=size", "binary", "bernoulli"), ("kind", "multiclass", "softmax"),
      ("visits", "counts", "poisson")],
 )  # fmt: skip
 def test_every_task_fits_scores_and_predicts(folder, capsys, target, task, likelihood):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dgp_core.estimator import DeepGPRegressor
 from dgp_core.gp.counts import (
     count_cdf,
     count_log_probability,
@@ -95,3 +96,13 @@ def test_offset_is_the_log_of_the_mean_count_per_exposure():
     exposed = np.hstack([Y[:, :1], np.log([[1.0], [5.0]])])
     np.testing.assert_allclose(count_offset(exposed, 1), [0.0], atol=1e-12)
     assert not count_offset(None, 3).any()
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial"])
+def test_one_layer_follows_small_counts_and_does_not_stay_flat(likelihood):
+    """Rate exp(sin 2x): a flat rate would be off by 1.14 of it."""
+    X = np.linspace(-2.0, 2.0, 300)[:, None]
+    truth = np.exp(np.sin(2.0 * X[:, 0]))
+    y = np.random.default_rng(0).poisson(truth).astype(float)
+    model = DeepGPRegressor(1, likelihood=likelihood, inducing=15, steps=150).fit(X, y)
+    assert np.sqrt(np.mean((model.predict(X) / truth - 1.0) ** 2)) < 0.31

@@ -491,7 +491,7 @@ def test_each_task_has_its_likelihood():
     assert for_task("regression", 3, 0) == "gaussian"
     assert for_task("counts", 1, 0) == "poisson"
     assert for_task("binary", 1, 2) == "bernoulli"
-    assert for_task("multiclass", 1, 4) == "robust_max"
+    assert for_task("multiclass", 1, 4) == "softmax"
     with pytest.raises(ValueError, match="one column"):
         for_task("multiclass", 2, 4)
     with pytest.raises(ValueError, match="ranking"):

@@ -17,7 +17,8 @@ from streamlit.testing.v1 import AppTest
 from dgp_core import archive, line_file
 from dgp_core.__main__ import main
 from dgp_core.command.arguments import parser
-from dgp_core.evaluation import comparison
+from dgp_core.evaluation import comparison, conformal
+from dgp_core.evaluation.conformal import Widening
 from dgp_core.gp.references import BayesianLinear
 from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
@@ -202,6 +203,21 @@ def test_a_target_that_becomes_a_category_becomes_classes():
     page.selectbox(key="your_kind y").set_value("category").run()
     assert sound(page).selectbox(key="your_task").value == "multiclass"
     assert page.session_state["your_data"].prepared.dataset.classes == ("1", "2", "3")
+
+
+def test_counts_may_be_in_proportion_to_a_column():
+    hours = [1 + i % 7 for i in range(30)]
+    lines = "".join(f"{i * 0.7 % 3:.3f},{h},{h * (2 + i % 3)}\n" for i, h in enumerate(hours))
+    page = with_file(f"x,hours,visits\n{lines}".encode())
+    assert page.selectbox(key="your_task").value == "counts"
+    assert page.selectbox(key="your_exposure").options == ["None", "x", "hours"]
+    page.selectbox(key="your_exposure").set_value("hours").run()
+    data = sound(page).session_state["your_data"].prepared.dataset
+    assert data.exposure == "hours" and "“hours” is the exposure" in words(page)
+    assert parsed(page.code[-1].value).exposure == "hours"
+    page.selectbox(key="your_target").set_value("x").run()
+    assert sound(page).session_state["your_data"].prepared.dataset.exposure == ""
+    assert not [box for box in page.selectbox if box.key == "your_exposure"]
 
 
 def test_more_words_than_an_input_takes_can_be_the_target():
@@ -465,6 +481,30 @@ def test_an_overconfident_model_gets_its_remedies_at_hand(regression, monkeypatc
     monkeypatch.undo()
     sound(page.run())
     assert not [b for b in page.button if b.key and b.key.startswith("refit_")]
+
+
+def test_intervals_are_widened_by_a_toggle_wherever_the_model_is_used(regression, monkeypatch):
+    """So few rows as here widen nothing: what more would ask for is given."""
+    page, wide = regression, Widening((2.0,), 30, 30, 0.6, 0.9)
+    toggles = [toggle for toggle in page.toggle if toggle.key == "your_widen"]
+    assert not toggles  # the model is honest
+    found = comparison.verdict(page.session_state["your_data"].fitted.scored())
+    sure = replace(found, word="deep", model="deep", honest=False)
+    monkeypatch.setattr(comparison, "verdict", lambda cards: sure)
+    monkeypatch.setattr(conformal, "widening", lambda *given: wide)
+    page.segmented_control(key="your_used").set_value("deep").run()
+    before = page.session_state["your_data"].cache["outcome"][1]
+    page.toggle(key="your_widen").set_value(True).run()
+    assert sound(page).session_state["your_data"].fitted.over
+    assert words(page).count("stretched 2 times") == 2 and "widened 90 % interval" in words(page)
+    after = page.session_state["your_data"].cache["outcome"][1]
+    X = np.zeros((1, 5))
+    narrow, stretched = before.intervals(X)[:, 0, 0], after.intervals(X)[:, 0, 0]
+    np.testing.assert_allclose(stretched - stretched[3], 2 * (narrow - narrow[3]))
+    page.toggle(key="your_widen").set_value(False).run()
+    assert "widened" not in words(sound(page))
+    monkeypatch.undo()
+    sound(page.run())
 
 
 def test_other_data_leave_the_fit_and_say_so_and_moving_away_loses_nothing(regression):

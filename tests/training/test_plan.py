@@ -75,7 +75,7 @@ def test_every_size_gets_fewer_inducing_points_than_rows(n_rows, n_inputs):
         ("regression", 0, "gaussian", 1),
         ("counts", 0, "poisson", 1),
         ("binary", 2, "bernoulli", 1),
-        ("multiclass", 4, "robust_max", 4),
+        ("multiclass", 4, "softmax", 4),
     ],
 )
 def test_the_task_decides_the_likelihood(task, n_classes, likelihood, n_outputs):

@@ -150,7 +150,7 @@ def view_1d(
 
 
 def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int, noise: bool) -> View1D:
-    data, scaler = run.dataset, run.scaler
+    data, scaler = run.dataset.rates, run.scaler
     column = int(np.argmax(scaler.kept))
     data_x = data.X[:, column]
     low, high = data_x.min(), data_x.max()

@@ -255,7 +255,7 @@ def _view_many(run: "Run", snapshot: "Snapshot") -> ViewMany:
     return ViewMany(
         step=snapshot.step,
         y_name=data.output_names[0],
-        value_name=_words(snapshot.deep, data.output_names[0], classes, which),
+        value_name=_words(snapshot.deep, data.rates.output_names[0], classes, which),
         classes=classes,
         rows=fixed.rows,
         n_rows=len(data),
@@ -363,6 +363,7 @@ def _panel(
         )
     m, v = (a[:, :R] for a in numbers.latent)
     if isinstance(model.likelihood, Counts):
+        m = m + scaler.log_exposure(data.X[fixed.rows]).sum(1)
         band, pit = _counts(model.likelihood, m, v, y)
     else:
         band, pit = readable(model, scaler, numbers.levels[:, :R]), numbers.pit

@@ -138,7 +138,7 @@ def view_2d(run: "Run", snapshot: "Snapshot") -> View2D:
 
 
 def _view_2d(run: "Run", snapshot: "Snapshot") -> View2D:
-    data, scaler = run.dataset, run.scaler
+    data, scaler = run.dataset.rates, run.scaler
     columns = np.flatnonzero(scaler.kept)
     low, high = data.X[:, columns].min(0), data.X[:, columns].max(0)
     margin = np.where(high > low, 0.1 * (high - low), 1.0)

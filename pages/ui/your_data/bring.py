@@ -91,7 +91,7 @@ def load_table(
     if not again:
         state.source, state.reading_open = _kept(source, name), bool(table.reading.doubtful)
         reset_controls(*(name for name in state.controls if name.startswith("read ")))
-    reset_controls("target", "task", "missing", "transform", "column")
+    reset_controls("target", "task", "missing", "transform", "exposure", "column")
     reset_controls("layers", "inducing", "steps", "folds", "seed", "kernel", "likelihood")
     reset_controls(*SPLIT_CONTROLS, *(f"compare_{name}" for name in SPLIT_CONTROLS))
     reset_controls(*(name for name in state.controls if name.startswith(COLUMN_PREFIXES)))

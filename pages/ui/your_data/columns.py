@@ -214,7 +214,7 @@ def choose_target() -> Prepared | None:
                 names,
                 key=persistent_key("target", first, names),
                 on_change=reset_controls,
-                args=("task", "transform", "likelihood", *SPLIT_CONTROLS),
+                args=("task", "transform", "exposure", "likelihood", *SPLIT_CONTROLS),
                 help="Text with up to 100 distinct values can be a target; as an input it may have "
                 "1,000, of which the 19 most frequent are told apart.",
                 format_func=visible,
@@ -237,12 +237,16 @@ def choose_target() -> Prepared | None:
             value, why = proposals[1].value, proposals[1].reason
             missing = _proposed("Rows with missing cells", "missing", MISSING, value, why)
         with columns[3]:
-            value = proposals[2].value
-            why = f"{proposals[2].reason} Predictions come back in the column's own unit."
-            fixed = task != "regression"
-            transform = _proposed("Transform", "transform", TRANSFORMS, value, why, fixed)
+            transform, exposure = "none", ""
+            if task == "counts":
+                exposure = _choose_exposure(target)
+            else:
+                value, fixed = proposals[2].value, task != "regression"
+                why = f"{proposals[2].reason} Predictions come back in the column's own unit."
+                chosen = _proposed("Transform", "transform", TRANSFORMS, value, why, fixed)
+                transform = "none" if fixed else chosen
         with st.spinner("Turning the rows into numbers …", show_time=True):
-            return prepare(target, task, missing, "none" if fixed else transform)
+            return prepare(target, task, missing, transform, exposure)
     except TableError as error:
         complaint(error)
         return None
@@ -262,11 +266,26 @@ def _proposed(
     )
 
 
-def prepare(target: str, task: str, missing: str, transform: str) -> Prepared:
+def _choose_exposure(target: str) -> str:
+    """The column that counts are in proportion to; empty where there is none."""
+    loaded = upload_state().loaded
+    assert loaded is not None
+    names = [c.name for c in loaded.decided.columns if c.kind == "number" and c.name != target]
+    return st.selectbox(
+        "Exposure",
+        ["", *names],
+        key=persistent_key("exposure", "", ["", *names]),
+        format_func=lambda name: visible(name) or "None",
+        help="A column that counts are in proportion to, such as hours watched or people at risk: "
+        "twice as much of it, twice the count. The models learn the rate per unit of it.",
+    )
+
+
+def prepare(target: str, task: str, missing: str, transform: str, exposure: str) -> Prepared:
     """The rows to learn from, made once for the same decisions."""
     state = upload_state()
     assert state.loaded is not None
-    decisions = (state.loaded.decided, target, task, missing, transform)
+    decisions = (state.loaded.decided, target, task, missing, transform, exposure)
     if state.prepared is None or state.prepared_from != decisions:
         state.prepared, began = None, time.perf_counter()
         state.prepared = state.loaded.decided.to_dataset(
@@ -274,6 +293,7 @@ def prepare(target: str, task: str, missing: str, transform: str) -> Prepared:
             task,  # pyright: ignore[reportArgumentType]
             missing,  # pyright: ignore[reportArgumentType]
             transform,  # pyright: ignore[reportArgumentType]
+            exposure=exposure,
         )
         state.prepared_from, state.preparing = decisions, time.perf_counter() - began
         state.loaded.decided.share(state.prepared)

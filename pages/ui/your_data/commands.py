@@ -50,6 +50,7 @@ def fit_command(
     transform: str = "none",
     plan: Plan | None = None,
     by: SplitBy | None = None,
+    exposure: str = "",
 ) -> str:
     """The command that trains the same in a terminal."""
     options: list[tuple[str, Any]] = [
@@ -57,6 +58,7 @@ def fit_command(
         ("task", task),
         ("missing", missing),
         ("transform", None if transform == "none" else transform),
+        ("exposure", exposure or None),
         *(("column", decision) for decision in _decisions(loaded)),
         *_reading(loaded.read),
     ]

@@ -300,10 +300,17 @@ def _judged(by: SplitBy, folds: int, n_held: int) -> str:
 def _command(plan: Plan, by: SplitBy) -> str:
     state = upload_state()
     assert state.loaded is not None
-    chosen = state.controls
-    transform = chosen["transform"] if chosen["task"] == "regression" else "none"
+    assert state.prepared is not None
+    recipe = state.prepared.recipe
     return fit_command(
-        state.loaded, chosen["target"], chosen["task"], chosen["missing"], transform, plan, by
+        state.loaded,
+        recipe.targets[0].column,
+        recipe.task,
+        recipe.missing,
+        recipe.transforms[0],
+        plan,
+        by,
+        recipe.exposure,
     )
 
 

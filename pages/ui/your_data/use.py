@@ -431,6 +431,7 @@ def _script(fitted: Fitted, record: Archive) -> str:
         task=recipe.task,
         missing=recipe.missing,
         transforms=recipe.transforms,
+        exposure=recipe.exposure,
         decisions=decisions(fitted.loaded.read, fitted.loaded.decided),
         reading=fitted.loaded.read.options.given,
         content=fitted.loaded.content,
