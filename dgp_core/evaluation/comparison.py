@@ -452,7 +452,7 @@ REMEDIES = {
     "counts": "counts that vary more than Poisson's do are often the cause: the negative binomial "
     "likelihood or conformal widening may help",
     "binary": "more training steps and more rows may help",
-    "multiclass": "the softmax likelihood, where it is not the one already, and more training steps "
+    "multiclass": "the softmax likelihood, if it is not the one already, and more training steps "
     "may help",
 }
 """What can be done about an overconfident model of each task."""
