@@ -44,9 +44,12 @@ section + section {{ break-before: page; }}
 section.solved + section.solved {{ break-before: auto; margin-top: 2.5rem; }}
 table {{ border-collapse: collapse; font-size: 9.5pt; margin: 1rem 0; }}
 th, td {{ border-bottom: 1px solid #ccc; padding: .15rem .6rem; text-align: left; }}
-tr, .exercise, .equation, .row {{ break-inside: avoid; }}
+table, .exercise, .equation, .row {{ break-inside: avoid; }}
+p:has(+ table) {{ break-after: avoid; }} footer {{ break-before: avoid; }}
 .summary, .small, footer {{ color: #444; font-size: 10pt; }}
 .equation {{ display: flex; align-items: center; justify-content: center; gap: 2rem; }}
+mtd[columnalign] {{ padding: .2em 0; }} /* which browsers do not align by themselves */
+mtd[columnalign=right] {{ text-align: right; }} mtd[columnalign=left] {{ text-align: left; }}
 .name {{ display: flex; gap: 1rem; font-size: 10pt; margin: 0 0 1.5rem; }}
 .name span {{ flex: 3; border-bottom: 1px solid #777; padding-top: 1.2rem; }}
 .name span + span {{ flex: 1; }}
@@ -248,7 +251,7 @@ def _inline(text: str) -> str:
 
 
 def _marks(text: str) -> str:
-    text = text.replace("\\_", "_")
+    text = text.replace("\\_", "_").replace(" %", "\u00a0%")
     text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", text)
     return re.sub(r"(?<![*\w])\*([^*]+)\*", r"<i>\1</i>", text)
