@@ -18,8 +18,20 @@ SYMBOLS = ("circle", "square", "diamond", "cross", "x", "star", "pentagon", "hou
 """One more than there are colours, so that no pair returns before the 73rd class; never a triangle,
 which is an inducing point."""
 
-SIGNS = ("●", "■", "◆", "✚", "✖", "★", "⬟", "⧗", "⧓")
-"""The same as characters."""
+SHAPES = (
+    "circle(46%)",
+    "inset(8%)",
+    "polygon(50% 0,100% 50%,50% 100%,0 50%)",
+    "polygon(34% 0,66% 0,66% 34%,100% 34%,100% 66%,66% 66%,66% 100%,34% 100%,34% 66%,0 66%,0 34%,"
+    "34% 34%)",
+    "polygon(22% 0,50% 28%,78% 0,100% 22%,72% 50%,100% 78%,78% 100%,50% 72%,22% 100%,0 78%,28% 50%,"
+    "0 22%)",
+    "polygon(50% 0,62% 35%,98% 35%,69% 57%,79% 91%,50% 70%,21% 91%,31% 57%,2% 35%,38% 35%)",
+    "polygon(50% 0,100% 38%,81% 100%,19% 100%,0 38%)",
+    "polygon(5% 0,95% 0,5% 100%,95% 100%)",
+    "polygon(0 5%,0 95%,100% 5%,100% 95%)",
+)
+"""The same as CSS cuts them out of a box: few fonts have a character for each."""
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -32,8 +44,10 @@ def symbol(code: int) -> str:
     return SYMBOLS[code % len(SYMBOLS)]
 
 
-def sign(code: int) -> str:
-    return SIGNS[code % len(SIGNS)]
+def mark(code: int) -> str:
+    """The style of a class's mark in a legend."""
+    cut = f"clip-path:{SHAPES[code % len(SHAPES)]}"
+    return f"width:11px;height:11px;background:{colour(code)};{cut}"
 
 
 def dash(code: int) -> str:

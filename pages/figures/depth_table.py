@@ -53,7 +53,7 @@ def depth_figure(rows: Sequence[dict], name: str, show: str, ink: Ink) -> dict:
     known = {model: value for model, value in paper.items() if model in MODELS}
     ends = [v.value + side * (v.error or 0.0) for v in known.values() for side in (-1, 1)]
     reach = frame(np.array([x for x, _ in own] + ends), 0.06)
-    layout["xaxis"] = labelled_axis(ink, "held-out log-likelihood (nats per row)", range=reach)
+    layout["xaxis"] = labelled_axis(ink, "log-likelihood (nats per row)", range=reach)
     names = [MODELS[m] + ("" if m in means or show == "paper" else " (printed)") for m in seen]
     layout["yaxis"] = labelled_axis(
         ink,

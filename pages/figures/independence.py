@@ -59,7 +59,7 @@ def passage_figure(way: Passage, y_name: str, ink: Ink, height: int = 285) -> di
 
 def _ratio_layout(ink: Ink, height: int) -> dict:
     layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", nticks=6)
+    layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", dtick=1)
     layout["yaxis"] = labelled_axis(
         ink,
         RATIO,

@@ -132,7 +132,7 @@ def passage_figure(
 def history_figure(history: LayerHistory, what: What, ink: Ink, height: int = 260) -> dict:
     """One property of every layer over the steps, on log scales where it is positive."""
     layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", nticks=6)
+    layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", dtick=1)
     layout["yaxis"] = labelled_axis(ink, HISTORY_TITLES[what])
     if what == "departure":
         layout["yaxis"]["range"] = [-0.02, 1.02]

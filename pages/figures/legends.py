@@ -1,7 +1,7 @@
 """Legends in HTML, once for pictures that share their marks."""
 
 from dgp_core.tables.plain import plain
-from pages.figures.classes import colour, sign
+from pages.figures.classes import mark
 from pages.figures.palette import DEEP, SINGLE, Ink, tint
 
 
@@ -27,7 +27,7 @@ def data_keys(classes: tuple[str, ...], ink: Ink) -> list[str]:
     """The data's entries: one, or one a class."""
     if not classes:
         return [key(f"color:{ink.data}", "data", "●")]
-    return [key(f"color:{colour(c)}", plain(name), sign(c)) for c, name in enumerate(classes)]
+    return [key(mark(c), plain(name)) for c, name in enumerate(classes)]
 
 
 def legend_row(keys: list[str], ink: Ink) -> str:

@@ -258,7 +258,7 @@ def parts_figure(
     if not len(fit):
         return saying("The curves begin with the first step.", ink, height)
     layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", nticks=6)
+    layout["xaxis"] = labelled_axis(ink, "step (log scale)", type="log", dtick=1)
     layout["yaxis"] = labelled_axis(ink, "nats")
     layout["legend"] |= {"font": {"size": 11}}
     step, parts = thinned(np.column_stack([fit, kl]), steps)

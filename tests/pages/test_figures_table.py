@@ -15,6 +15,7 @@ from dgp_core.live.views.playground import (
     TablePanel,
     ViewMany,
 )
+from pages.figures.classes import SHAPES, SYMBOLS, mark
 from pages.figures.palette import DARK, DEEP, LIGHT, SINGLE
 from pages.figures.table import (
     agreement_figure,
@@ -216,3 +217,10 @@ def test_the_legend_says_which_rows_these_are():
     html = table_legend(tiny(), LIGHT)
     assert "40 of 100 training rows shown" in html and "middle 95 % of new points" in html
     assert "middle 95 %" not in table_legend(tiny(("a", "b", "c")), LIGHT)
+
+
+def test_every_class_has_a_mark_of_its_own_that_needs_no_font():
+    marks = [mark(code) for code in range(10)]
+    assert len(set(marks)) == 10 and len(SHAPES) == len(SYMBOLS)
+    html = table_legend(tiny(tuple("abcdefghij")), LIGHT)
+    assert all(one in html for one in marks) and html.isascii()

@@ -86,7 +86,12 @@ STYLE = """<style>
 [class*=st-key-follows_] { display: none; }
 @media (max-width: 640px) {
   .katex-display > .katex { font-size: 1em; }
-  .katex-display .katex-html > .tag { position: static !important; padding-left: 1em; }
+  .katex-display .katex-html > .tag { position: static !important; display: block;
+    text-align: right; }
+  [data-testid=stForm] [data-testid=stElementContainer]:has([data-testid=stTextInput]) {
+    min-width: 100%; }
+  [data-testid=stMarkdownContainer] :is(th, td) { padding: 0.3rem 0.4rem; font-size: 0.85rem; }
+  [data-testid=stMarkdownContainer] td:first-child { min-width: 4.5rem; }
 }
 @media print { [data-testid=stHeader], [data-testid=stSidebar] { display: none; } }
 </style>"""

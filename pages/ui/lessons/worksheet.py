@@ -7,6 +7,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import latex2mathml.converter
 
@@ -37,13 +38,18 @@ PAGE = """<!doctype html>
   font: 9pt Georgia, serif; color: #666; }} }}
 :root {{ color-scheme: light; background: #fff; }}
 body {{ font: 11.5pt/1.5 Georgia, serif; max-width: 44rem; margin: 2rem auto; color: #111; }}
-h1 {{ font-size: 20pt; }} h2, h3, h4 {{ break-after: avoid; margin-bottom: 0; }}
+h1 {{ font-size: 20pt; }} h1, h2, h3, h4 {{ break-after: avoid; }}
+h2, h3, h4 {{ margin-bottom: 0; }}
 section + section {{ break-before: page; }}
+section.solved + section.solved {{ break-before: auto; margin-top: 2.5rem; }}
 table {{ border-collapse: collapse; font-size: 9.5pt; margin: 1rem 0; }}
 th, td {{ border-bottom: 1px solid #ccc; padding: .15rem .6rem; text-align: left; }}
-tr, .exercise, .equation, .row {{ break-inside: avoid; }}
+table, .exercise, .equation, .row {{ break-inside: avoid; }}
+p:has(+ table) {{ break-after: avoid; }} footer {{ break-before: avoid; }}
 .summary, .small, footer {{ color: #444; font-size: 10pt; }}
 .equation {{ display: flex; align-items: center; justify-content: center; gap: 2rem; }}
+mtd[columnalign] {{ padding: .2em 0; }} /* which browsers do not align by themselves */
+mtd[columnalign=right] {{ text-align: right; }} mtd[columnalign=left] {{ text-align: left; }}
 .name {{ display: flex; gap: 1rem; font-size: 10pt; margin: 0 0 1.5rem; }}
 .name span {{ flex: 3; border-bottom: 1px solid #777; padding-top: 1.2rem; }}
 .name span + span {{ flex: 1; }}
@@ -69,20 +75,21 @@ def sheet(lesson: Lesson, drawings: Drawings | None = None) -> str:
 
 def solutions(lesson: Lesson) -> str:
     """What should happen in each exercise, and the right answer to each question, with reasons."""
-    return _page(f"Solutions: {lesson.title}", [_solved(lesson)])
+    return _page(f"Solutions: {lesson.title}", [_solved(lesson)], "solved")
 
 
 def booklet(lessons: Sequence[Lesson], drawings: Sequence[Drawings]) -> str:
     """The sheets of all lessons, each from a page of its own on."""
     sheets = [_worksheet(lesson, of) for lesson, of in zip(lessons, drawings, strict=True)]
     title = "Deep Gaussian processes: worksheets"
-    return _page(title, [_cover(title, lessons), *sheets])
+    return _page(title, [_cover(title, lessons, NAME), *sheets])
 
 
 def solutions_booklet(lessons: Sequence[Lesson]) -> str:
     """The solutions of all lessons."""
     title = "Deep Gaussian processes: solutions"
-    return _page(title, [_cover(title, lessons), *(_solved(lesson) for lesson in lessons)])
+    solved = [_solved(lesson) for lesson in lessons]
+    return _page(title, [_cover(title, lessons), *solved], "", *["solved"] * len(solved))
 
 
 def figures(lessons: Sequence[Lesson], drawings: Sequence[Drawings]) -> dict[str, str]:
@@ -96,19 +103,22 @@ def figures(lessons: Sequence[Lesson], drawings: Sequence[Drawings]) -> dict[str
     }
 
 
-def _page(title: str, sections: Sequence[str]) -> str:
-    body = "\n".join(f"<section>{section}</section>" for section in sections)
+def _page(title: str, sections: Sequence[str], *kinds: str) -> str:
+    body = "\n".join(
+        f'<section class="{kind}">{section}</section>'
+        for section, kind in zip_longest(sections, kinds, fillvalue="")
+    )
     return PAGE.format(title=html.escape(title), body=body)
 
 
-def _cover(title: str, lessons: Sequence[Lesson]) -> str:
+def _cover(title: str, lessons: Sequence[Lesson], name: str = "") -> str:
     rows = "".join(
         f"<tr><td>{lesson.number}</td><td><b>{html.escape(lesson.title)}</b><br>"
         f"{html.escape(lesson.summary)}</td><td>{lesson.minutes} minutes</td></tr>"
         for lesson in lessons
     )
     return (
-        f"<h1>{html.escape(title)}</h1>{NAME}<table class=contents>{rows}</table>"
+        f"<h1>{html.escape(title)}</h1>{name}<table class=contents>{rows}</table>"
         f"<footer>The paper: {CITATION}.</footer>"
     )
 
@@ -127,20 +137,30 @@ def _worksheet(lesson: Lesson, drawings: Drawings) -> str:
 
 
 def _solved(lesson: Lesson) -> str:
-    body = [f"<h1>{lesson.number} · {html.escape(lesson.title)}: solutions</h1>"]
+    body = [f"<h1>Solutions: {lesson.number} · {html.escape(lesson.title)}</h1>"]
     for part, exercise in _numbered(lesson):
         if isinstance(part, Try):
-            body.append(f"<h3>Exercise {exercise}</h3><p class=small>{_inline(part.do)}</p>")
-            body.append(f"<p>{_inline(part.then)}</p>")
+            body.append(_solution(exercise, part.do, f"<p>{_inline(part.then)}</p>"))
         elif isinstance(part, Question):
-            body.append(f"<h3>Exercise {exercise}</h3><p class=small>{_inline(part.ask)}</p>")
             answers = (
-                f"<li class={'right' if right else 'wrong'}><b>{_inline(text)}</b> "
+                f"<li class={'right' if right else 'wrong'}><b>{_inline(_ended(text))}</b> "
                 f"{_inline(why)}</li>"
                 for text, right, why in part.answers
             )
-            body.append(f"<ul>{''.join(answers)}</ul>")
+            body.append(_solution(exercise, part.ask, f"<ul>{''.join(answers)}</ul>"))
     return "\n".join(body)
+
+
+def _solution(number: int, task: str, solved: str) -> str:
+    return (
+        f"<div class=exercise><h3>Exercise {number}</h3><p class=small>{_inline(task)}</p>"
+        f"{solved}</div>"
+    )
+
+
+def _ended(answer: str) -> str:
+    """An answer before its reason: one that is no sentence ends with a colon."""
+    return answer if answer[-1] in ".?!" else f"{answer}:"
 
 
 def _numbered(lesson: Lesson) -> Iterator[tuple[Part, int]]:
@@ -231,7 +251,7 @@ def _inline(text: str) -> str:
 
 
 def _marks(text: str) -> str:
-    text = text.replace("\\_", "_")
+    text = text.replace("\\_", "_").replace(" %", "\u00a0%")
     text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", text)
     return re.sub(r"(?<![*\w])\*([^*]+)\*", r"<i>\1</i>", text)

@@ -23,6 +23,11 @@ CSS = """
 .stage-sketch { position: absolute; top: 0; left: 0; pointer-events: none; }
 .stage-sketched :is(.overplot, .shapelayer, .annotation) { visibility: hidden; }
 .stage-host .main-svg { border-radius: 0; }
+.stage-host[data-kind=picture]:empty::after { content: "The picture is on its way …";
+  position: absolute; inset: 45% 0 auto; text-align: center; font-size: 0.875rem;
+  color: color-mix(in srgb, var(--st-text-color) 60%, transparent);
+  animation: stage-wait 0s 0.6s both; }
+@keyframes stage-wait { from { visibility: hidden; } to { visibility: visible; } }
 .stage-ring { position: absolute; width: 16px; height: 16px; margin: -8px 0 0 -8px;
   border: 2px solid var(--st-text-color); border-radius: 50%; pointer-events: none; z-index: 1; }
 .stage-across { position: absolute; border-left: 1px solid var(--st-text-color); opacity: 0.6;
