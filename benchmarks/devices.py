@@ -145,6 +145,11 @@ def main() -> None:
             for name, (step, sum_) in networks.items()
         ]
     print_table(found)
+    print(
+        f"Of a step by {n} processes, the sum of the gradient is as much as sum_share says. Rows "
+        "that are projected were not measured: they are what these processes' own work and a "
+        "network of that kind would take, on as many machines."
+    )
     if args.json:
         write_rows(args.json, found)
 

@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,8 +98,11 @@ def rides(first: int, last: int, n: int) -> dict[str, Any]:
     }
 
 
-def write(folder: Path, n: int) -> None:
-    """Files of n rides in the order of time; those that are there are not written again."""
+def write(folder: Path, n: int, on_rows: Callable[[int], None] = lambda rows: None) -> None:
+    """Files of n rides in the order of time; those that are there are not written again.
+
+    `on_rows` is called with the number of rows that are written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for start in range(0, n, FILE_ROWS):
         path = folder / f"rides-{start // FILE_ROWS:04}.parquet"
@@ -114,6 +118,7 @@ def write(folder: Path, n: int) -> None:
                 use_dictionary=["weekday", "payment"],  # pyright: ignore
             )
             writer.write_table(table, row_group_size=100_000)
+            on_rows(first + table.num_rows)
         assert writer is not None
         writer.close()
         part.rename(path)
@@ -296,6 +301,8 @@ def _boosted(parts, found, share: float) -> dict[str, Any]:
 def prepare(folder: Path, n: int) -> bool:
     """Writes, shuffles and measures a set, as far as that is not done; False where the disk has no
     room for it."""
+    from dgp_core.training.progress import PassBar
+
     written = sum(file.stat().st_size for file in folder.parent.glob(f"*{folder.name}*/*"))
     need, free = ROW_BYTES * n - written, shutil.disk_usage(folder.parent).free
     if need > 0 and need + SLACK_BYTES > free:
@@ -304,7 +311,8 @@ def prepare(folder: Path, n: int) -> bool:
             f"for others, but {free / 1e9:,.0f} GB are free."
         )
         return False
-    write(folder, n)
+    with PassBar() as bar:
+        write(folder, n, bar.begin("writing", n))
     prepared(folder, n)
     return True
 

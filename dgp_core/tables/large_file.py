@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,7 +33,7 @@ from dgp_core.tables.recipe import (
     most_frequent,
     some,
 )
-from dgp_core.tables.shuffled import Facts, decided, demand_columns
+from dgp_core.tables.shuffled import Facts, Shuffled, decided, demand_columns
 from dgp_core.tables.table import Table, propose_task
 
 STREAM_BYTES = 1 << 30
@@ -70,9 +71,27 @@ class TableParts:
     def __len__(self) -> int:
         return len(self.file)
 
+    @cached_property
+    def _columns(self) -> list[str]:
+        return [c.column for c in (*self.recipe.inputs_from, *self.recipe.targets)]
+
     def read(self, part: int) -> tuple[np.ndarray, np.ndarray]:
-        columns = [c.column for c in (*self.recipe.inputs_from, *self.recipe.targets)]
-        return complete_rows(self.recipe, self.file.read(part, columns))
+        return complete_rows(self.recipe, self.file.read(part, self._columns))
+
+    @property
+    def rows(self) -> int | None:
+        """All rows of the file, incomplete ones too; None where rows cannot be read singly."""
+        return self.file.rows if isinstance(self.file, Shuffled) else None
+
+    def count(self, part: int) -> int:
+        """How many of them a part has."""
+        assert isinstance(self.file, Shuffled)
+        return self.file.count(part)
+
+    def read_rows(self, part: int, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of a part at these places, where all rows of the file are complete."""
+        assert isinstance(self.file, Shuffled)
+        return complete_rows(self.recipe, self.file.read(part, self._columns, places))
 
 
 def complete_rows(recipe: Recipe, table: Table) -> tuple[np.ndarray, np.ndarray]:

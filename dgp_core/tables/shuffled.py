@@ -199,27 +199,45 @@ class Shuffled:
     def __len__(self) -> int:
         return self.n_parts
 
-    def read(self, part: int, columns: Sequence[str] | None = None) -> Table:
-        """One part, of these columns or of all, without any decision about them."""
+    def count(self, part: int) -> int:
+        """How many rows a part has."""
+        return sum(last - first for first, last in self._pieces(part))
+
+    def _pieces(self, part: int) -> list[tuple[int, int]]:
+        """From which row of each run to which a part is."""
+        G = self.n_parts
+        return [(n * part // G, n * (part + 1) // G) for n, _ in self._runs]
+
+    def read(
+        self, part: int, columns: Sequence[str] | None = None, places: np.ndarray | None = None
+    ) -> Table:
+        """One part, of these columns or of all, without any decision about them; where `places` are
+        given, which ascend, these of its rows."""
         names = self.columns if columns is None else columns
         demand_columns(self, names)
         wanted = {self.written.index(name) for name in names}
         pieces: dict[int, list[np.ndarray]] = {i: [] for i in wanted}
-        place = rows = 0
+        place = rows = before = 0
         try:
             with self._path.open("rb", buffering=0) as file:
-                for n, columns_of in self._runs:
+                for (n, columns_of), (first, last) in zip(
+                    self._runs, self._pieces(part), strict=True
+                ):
                     width = sum(np.dtype(how.dtype).itemsize for how in columns_of)
-                    first, last = (n * g // self.n_parts for g in (part, part + 1))
                     file.seek(place + first * width)
                     content = file.read((last - first) * width)
-                    place, rows, start = place + n * width, rows + last - first, 0
+                    taken = np.arange(last - first)
+                    if places is not None:
+                        ends = np.searchsorted(places, [before, before + last - first])
+                        taken = places[slice(*ends)] - before
+                    place, start = place + n * width, 0
+                    before, rows = before + last - first, rows + len(taken)
                     for i, how in enumerate(columns_of):
                         dtype = np.dtype(how.dtype)
                         if i in wanted:
                             q = np.frombuffer(content, dtype, last - first, start)
                             kind = self.facts[self.written[i]].kind
-                            pieces[i].append(unpack(how, q, kind))
+                            pieces[i].append(unpack(how, q if places is None else q[taken], kind))
                         start += (last - first) * dtype.itemsize
         except (OSError, ValueError):
             raise TableError(

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +45,24 @@ class Parts(Protocol):
 
     def read(self, part: int) -> tuple[np.ndarray, np.ndarray]:
         """Inputs (n, D) and outputs (n, P) of one part, always the same rows in the same order."""
+        ...
+
+
+@runtime_checkable
+class RowParts(Parts, Protocol):
+    """One of which single rows can be read, where `read` leaves none of them out."""
+
+    @property
+    def rows(self) -> int | None:
+        """How many there are, those that `read` leaves out included; None where they cannot."""
+        ...
+
+    def count(self, part: int) -> int:
+        """How many of them a part has."""
+        ...
+
+    def read_rows(self, part: int, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of a part at these places, which ascend."""
         ...
 
 
@@ -165,7 +183,8 @@ class Stream:
     """Minibatches of a set in parts, in standard units, in an order that the seed decides.
 
     The order of rows is one without an end, an epoch after the other, and step t takes the rows
-    from t·B to (t+1)·B of it. The next batches are made ready while the last ones train.
+    from t·B to (t+1)·B of it. The next batches are made ready while the last ones train. Of several
+    processes, each makes ready the rows of its own devices alone.
     """
 
     parts: Parts
@@ -188,6 +207,7 @@ class Stream:
         self.buffer = self.buffer or max(1, BUFFER_CELLS // (len(scaler.kept) + len(scaler.y_mean)))
         most = min(LONGEST_CHUNK, -(-self.n // self.minibatch))
         self.length = int(np.clip(self.buffer // (4 * self.minibatch), 1, most))
+        self._mine = None if self.devices is None else own_places(self.devices, self.minibatch)
         self._worker = ThreadPoolExecutor(1, "rows")
         self._block = lru_cache(1)(self._read_block)
 
@@ -215,11 +235,16 @@ class Stream:
     def queue(self, place: int) -> Queue | Shares:
         """The batches of the steps from place·K on, K of them."""
         K, B = self.length, self.minibatch
-        X, Y = (a.reshape(K, B, -1) for a in self.rows(place * K * B, K * B))
+        X, Y = (a.reshape(K, -1, a.shape[1]) for a in self.rows(place * K * B, K * B))
         if self.devices is not None:
-            return self.devices.share(
-                lambda places: (X[:, places], Y[:, places]), B, place * K, self.n, self.dtype
-            )
+            mine = self._mine
+            assert mine is not None
+
+            def take(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                at = np.searchsorted(mine, places)
+                return X[:, at], Y[:, at]
+
+            return self.devices.share(take, B, place * K, self.n, self.dtype)
         return Queue(
             jnp.asarray(X, self.dtype),
             jnp.asarray(Y, self.dtype),
@@ -228,16 +253,17 @@ class Stream:
         )
 
     def rows(self, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """So many rows of the endless order, from a place on."""
+        """This process's rows of so many of the endless order, from a place on."""
         found, N = [], self.n
         while count:
             epoch, within = divmod(start, N)
             blocks, ends = self._blocks(epoch)
             block = int(np.searchsorted(ends, within, "right"))
-            first = within - (ends[block - 1] if block else 0)
+            begin = int(ends[block - 1]) if block else 0
             n = min(count, int(ends[block]) - within)
-            X, Y = self._block(epoch, block, blocks[block])
-            found.append((X[first : first + n], Y[first : first + n]))
+            at, X, Y = self._block(epoch, block, blocks[block], begin)
+            first, last = np.searchsorted(at, [within - begin, within - begin + n])
+            found.append((X[first:last], Y[first:last]))
             start, count = start + n, count - n
         X, Y = zip(*found, strict=True)
         return np.concatenate(X), np.concatenate(Y)
@@ -260,19 +286,47 @@ class Stream:
         ends.append(total)
         return blocks, np.array(ends)
 
-    def _read_block(self, epoch: int, block: int, parts: tuple[int, ...]):
-        """A block's training rows in standard units, shuffled."""
+    def _read_block(self, epoch: int, block: int, parts: tuple[int, ...], begin: int):
+        """A block's training rows in standard units, shuffled: of those of this process, the
+        places in the block, X and Y. The block begins at a place of its epoch."""
         scaler, sizes = self.survey.scaler, self.survey.sizes
         n = sum(sizes[part] for part in parts)
+        order = np.random.default_rng([self.seed, epoch, block]).permutation(n)
+        at = np.arange(n)
+        if self._mine is not None:
+            # Place t of the endless order is place t mod B of its minibatch.
+            first = (epoch * self.n + begin) % self.minibatch
+            own = np.zeros(self.minibatch, bool)
+            own[self._mine] = True
+            at = np.flatnonzero(own[(first + at) % self.minibatch])
         # Each part goes straight to its rows' places, so that few copies are held at once.
-        places = np.random.default_rng([self.seed, epoch, block]).permutation(n)
+        row_of = np.full(n, -1)
+        row_of[at] = np.arange(len(at))
         columns = int(scaler.kept.sum()), len(scaler.y_mean) + int(scaler.exposed.sum())
-        X, Y = (np.empty((n, k)) for k in columns)
+        X, Y = (np.empty((len(at), k)) for k in columns)
         for part in parts:
-            x, y = self.parts.read(part)
-            train = in_training(part, len(x), self.held_out, self.split_seed)
-            if int(train.sum()) != sizes[part]:
-                raise RowsError("The file has changed while the model trained: start again.")
-            here, places = np.split(places, [sizes[part]])
-            X[here], Y[here] = scaler.inputs(x[train]), scaler.targets(x[train], y[train])
-        return X, Y
+            here, order = np.split(order, [sizes[part]])
+            to = row_of[here]
+            x, y = self._training_rows(part, to >= 0)
+            X[to[to >= 0]], Y[to[to >= 0]] = scaler.inputs(x), scaler.targets(x, y)
+        return at, X, Y
+
+    def _training_rows(self, part: int, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of a part's training rows that are this process's."""
+        parts = self.parts
+        if not mine.all() and isinstance(parts, RowParts) and parts.rows == self.survey.rows:
+            return parts.read_rows(part, self._training_places(part, parts.count(part))[mine])
+        x, y = parts.read(part)
+        places = self._training_places(part, len(x))[mine]
+        return x[places], y[places]
+
+    def _training_places(self, part: int, n: int) -> np.ndarray:
+        places = np.flatnonzero(in_training(part, n, self.held_out, self.split_seed))
+        if len(places) != self.survey.sizes[part]:
+            raise RowsError("The file has changed while the model trained: start again.")
+        return places
+
+
+def own_places(devices: Devices, batch: int) -> np.ndarray:
+    """The places in a minibatch of the rows that this process's devices take, padding included."""
+    return np.unique(np.minimum(devices.rows_of(batch), batch - 1))

@@ -4,6 +4,7 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -11,6 +12,8 @@ from pyarrow import parquet
 from benchmarks import large, scale
 from datasets.catalogue import entry
 from datasets.printed import printed
+from dgp_core.training import train
+from tests.core.runs import by_chance
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -83,6 +86,32 @@ def test_small_files_with_the_papers_columns_are_fitted_and_resumed(
     assert "goes on from step 2" in capsys.readouterr().err
     large.main()  # nothing is measured twice
     assert len(json.loads(found.read_text())) == 1 and "goes on" not in capsys.readouterr().err
+
+
+def test_the_other_sets_in_every_kind_of_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "train_chunk", by_chance)
+    monkeypatch.setattr(large, "MODELS", {"sgp": (1, 5)})
+    rng = np.random.default_rng(0)
+    for name, task in (("airline", "rmse"), ("susy", "auc"), ("taxi", "rmse")):
+        rows = rng.normal(size=(80, entry(name).D + 1))
+        if task == "auc":
+            rows[:, -1] = rows[:, 0] > 0
+        frame = pd.DataFrame(rows, columns=[f"c{i}" for i in range(rows.shape[1])])
+        if name == "airline":
+            frame.to_csv(tmp_path / "airline.csv", index=False)
+        elif name == "susy":
+            frame.to_parquet(tmp_path / "susy.parquet")
+        else:
+            np.save(tmp_path / "taxi.npy", rows)
+    found = tmp_path / "found.json"
+    words = [f"--data={tmp_path}", "--models=sgp", "--steps=2", "--minibatch=16", f"--json={found}"]
+    monkeypatch.setattr(sys, "argv", ["large", *words])
+    large.main()
+    scores = {row["set"]: row for row in json.loads(found.read_text())}
+    assert list(scores) == ["airline", "susy", "taxi"]
+    for name, score in (("airline", "rmse"), ("susy", "auc"), ("taxi", "rmse")):
+        assert scores[name][f"paper {score}"] == printed(name, score)["sgp"].value
+        assert np.isfinite(scores[name][score]) and np.isfinite(scores[name]["loglik"])
 
 
 def test_waiting_for_rows_is_noted():

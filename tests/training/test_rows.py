@@ -15,6 +15,7 @@ from dgp_core.__main__ import main
 from dgp_core.gp.data import Dataset, Moments, Scaler
 from dgp_core.gp.model import ModelSpec, bound, create_model
 from dgp_core.outcome import Outcome
+from dgp_core.tables import shuffled
 from dgp_core.tables.large_file import (
     LargeFile,
     TableParts,
@@ -62,6 +63,63 @@ class ArrayParts:
     def read(self, part: int) -> tuple[np.ndarray, np.ndarray]:
         here = slice(part * self.rows, (part + 1) * self.rows)
         return np.array(self.X[here], np.float64), np.array(self.Y[here], np.float64)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The devices of one process of several, one each: as `Devices` shares rows out."""
+
+    number: int
+    processes: int
+
+    def rows_of(self, batch: int) -> np.ndarray:
+        each = -(-batch // self.processes)
+        return np.arange(self.number * each, (self.number + 1) * each)
+
+    def share(self, take, batch, first, n, dtype):
+        places = self.rows_of(batch)
+        return take(np.minimum(places, batch - 1)), places < batch
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(("batch", "processes"), [(33, 1), (33, 4), (2, 4), (40, 3)])
+def test_each_process_decodes_its_own_rows_and_no_others(
+    tmp_path, monkeypatch, batch, processes, missing
+):
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": ["red", "blue", "red"] * 80})
+    frame["y"] = Y[:, 0]
+    if missing:  # then only who reads a part knows which of its rows train
+        frame.loc[::17, "b"] = np.nan
+    frame.to_parquet(tmp_path / "rows.parquet")
+    monkeypatch.setattr(shuffled, "PART_ROWS", 50)
+    monkeypatch.setattr(shuffled, "RUN_CELLS", 4 * 70)
+    file = open_shuffled(LargeFile(tmp_path / "rows.parquet"), tmp_path / "shards")
+    recipe, _ = recipe_for(file.head(), ["y"], "regression", facts=file.facts)
+    parts = TableParts(file, recipe)
+    found = survey(parts, "regression", 0.1, 3)
+    assert (found.rows < N) == missing
+    decoded = []
+    unpacked = shuffled.unpack
+    monkeypatch.setattr(
+        shuffled, "unpack", lambda how, q, kind: decoded.append(len(q)) or unpacked(how, q, kind)
+    )
+    given = (parts, found, batch, 0, 0.1, 3)
+    with Stream(*given, buffer=120) as whole:
+        for place in range(3):
+            expected = whole.queue(place)
+            together = []
+            for number in range(processes):
+                with Stream(*given, buffer=120, devices=OneOf(number, processes)) as own:  # type: ignore[arg-type]
+                    del decoded[:]
+                    (x, y), real = own.queue(place)
+                    together.append((x[:, real], y[:, real]))
+                    if processes > 1 and not missing and batch > processes:
+                        needed = 4 * own.length * len(rows.own_places(own.devices, batch))  # type: ignore[arg-type]
+                        # Blocks are read whole, and their rows beyond these steps come later.
+                        assert sum(decoded) < needed + 4 * 2 * 120 / processes + 8 * processes
+            X_, Y_ = (np.concatenate(a, 1) for a in zip(*together, strict=True))
+            np.testing.assert_array_equal(X_, expected.X)  # type: ignore[union-attr]
+            np.testing.assert_array_equal(Y_, expected.Y)  # type: ignore[union-attr]
 
 
 def in_parts(folder) -> TableParts:
