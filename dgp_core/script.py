@@ -250,8 +250,9 @@ _ALL_ROWS = "train = dataset  # all rows"
 
 _SCORES = """# What they are worth on rows that they have not seen.
 models = {{{models}}}
+about = {{"question": by.rows, "groups": by.groups_of(held_rows)}}
 cards = [
-    score(name, predictor, held_out, n_train=len(train), question=by.rows)
+    score(name, predictor, held_out, n_train=len(train), **about)
     for name, predictor in (
         *((name, deep_predictor(model, scaler, training.seed)) for name, model in models.items()),
         ("linear", linear_predictor(train)),

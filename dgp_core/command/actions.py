@@ -64,6 +64,7 @@ def fit(args: argparse.Namespace) -> int:
     log(*prepared.report)
     source = _judged_by(args, table, Source(relative_path(args.out, args.data), 0, ""))
     places = _places(table, prepared.rows, source)
+    groups = _groups(table, prepared.rows, source, places)
     del table
     if places is not None:  # what stands for missing cells is decided by training rows alone
         prepared = prepared.refit(places[0])
@@ -78,7 +79,7 @@ def fit(args: argparse.Namespace) -> int:
     record = create_archive(args, inputs, targets, len(train), scaler, recipe, source, domain)
     log(_are(len(held_out) if held_out else 0, "held out" + _in_words(source)))
     supply = minibatches(record, train)
-    return train_and_save(record, supply, held_out, Path(args.out), args.log, train)
+    return train_and_save(record, supply, held_out, Path(args.out), args.log, train, groups)
 
 
 def _fit_in_parts(args: argparse.Namespace) -> int:
@@ -212,9 +213,11 @@ def resume(args: argparse.Namespace) -> int:
             "This model does not say which rows it learnt from: it goes on with all rows of the "
             "file, those that were held out before included."
         )
-    train, held_out = _parts(whole, _places(table, rows, source))
+    places = _places(table, rows, source)
+    groups, (train, held_out) = _groups(table, rows, source, places), _parts(whole, places)
     del whole, table
-    return train_and_save(record, minibatches(record, train), held_out, out, args.log, train)
+    supply = minibatches(record, train)
+    return train_and_save(record, supply, held_out, out, args.log, train, groups)
 
 
 def predict(args: argparse.Namespace) -> int:
@@ -375,6 +378,19 @@ def _places(
         return by.places(len(rows), 1 - source.held_out, source.split_seed)
     except ValueError as error:
         raise Refused(f"{error} With --holdout 0 all rows train.") from None
+
+
+def _groups(
+    table: Table,
+    rows: np.ndarray,
+    source: Source | None,
+    places: tuple[np.ndarray, np.ndarray] | None,
+) -> np.ndarray | None:
+    """The groups of the rows held out, where whole groups are."""
+    if source is None or places is None:
+        return None
+    by = split_by(table, source.split_way, source.split_column, rows)
+    return by.groups_of(places[1])
 
 
 def _parts(

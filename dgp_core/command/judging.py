@@ -15,9 +15,16 @@ from dgp_core.outcome import Outcome, line_record
 from dgp_core.tables.plain import counted
 
 
-def judge(record: Archive, held_out: Dataset, train: Dataset | None, saved: Path) -> None:
+def judge(
+    record: Archive,
+    held_out: Dataset,
+    train: Dataset | None,
+    saved: Path,
+    groups: np.ndarray | None = None,
+) -> None:
     """Prints a model's scores and, where the rows that train are given, the verdict between it and
-    the straight line through them; a line that is not beaten is saved beside the model."""
+    the straight line through them; a line that is not beaten is saved beside the model. `groups`
+    are those of the held-out rows, where whole groups were held out."""
     outcome, source = Outcome(record), record.source
     rows = outcome.in_units(held_out)
     forecast = outcome.forecast(rows)
@@ -33,7 +40,7 @@ def judge(record: Archive, held_out: Dataset, train: Dataset | None, saved: Path
     }
     question = question_of(source.split_way, source.split_column)
     found = verdict(
-        score(name, predictor, rows, n_train=len(train), question=question)
+        score(name, predictor, rows, n_train=len(train), question=question, groups=groups)
         for name, predictor in predictors.items()
     )
     log(found.text)

@@ -242,9 +242,11 @@ def train_and_save(
     out: Path,
     log_file: str | None = None,
     train: Dataset | None = None,
+    groups: np.ndarray | None = None,
 ) -> int:
     """Trains to the end or to a signal, with checkpoints; saves; judges by rows held out, beside
-    the straight line through the rows that train, where these are given."""
+    the straight line through the rows that train, where these are given; `groups` are those of the
+    rows held out, where whole groups are."""
     spec, saved = record.training, time.monotonic()
     newest, devices, run_log = record, all_devices(), RunLog(log_file, record, held_out)
     if devices is not None:
@@ -303,7 +305,7 @@ def train_and_save(
         return 1
     if held_out is not None and len(held_out) and is_lead():
         try:
-            judge(record, held_out, train, where)
+            judge(record, held_out, train, where, groups)
         except KeyboardInterrupt:
             log("Stopped before it was scored; the model is saved.")
             return 128 + signal.SIGINT

@@ -153,7 +153,8 @@ class BoostedCount:
     """Which column of X is the exposure (D,)."""
 
     @classmethod
-    def fit(cls, X: np.ndarray, y: np.ndarray, exposed: np.ndarray) -> Self:
+    def fit(cls, X: np.ndarray, y: np.ndarray, exposed: np.ndarray | None = None) -> Self:
+        exposed = np.zeros(X.shape[1], bool) if exposed is None else exposed
         train, rest = split_places(len(X), CALIBRATED, 0)
         first = cls._fit(X[train], y[train], exposed)
         m = first.predict_mean(X[rest])

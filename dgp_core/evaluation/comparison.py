@@ -29,7 +29,8 @@ RULE = (
     f"“Better” means more than {ERRORS:g} standard errors, and more than {NEGLIGIBLE:g} nats per "
     f"row (about {100 * NEGLIGIBLE:g} % of probability). Over folds, the standard error allows for "
     "training sets that overlap (Nadeau and Bengio 2003) and, by Student's t, for few folds, and "
-    "is never taken smaller than that of the rows; with one split it is that of the rows."
+    "is never taken smaller than that of the rows; with one split it is that of the rows. Rows of "
+    "one held-out group count together, since they are alike: the more groups, the surer."
 )
 
 
@@ -55,6 +56,8 @@ class ScoreCard:
     """What the whole fit took."""
     question: str = ""
     """Which rows these are, behind the word "rows"; nothing where they were held out by chance."""
+    groups: np.ndarray | None = None
+    """The group of each row (n,), where whole groups were held out: their rows are alike."""
 
 
 def score(
@@ -67,10 +70,11 @@ def score(
     rows: np.ndarray | None = None,
     pad_to: int = 0,
     question: str = "",
+    groups: np.ndarray | None = None,
     seconds_per_step: float | None = None,
     seconds: float | None = None,
 ) -> ScoreCard:
-    """A model's card; `rows` are the held-out rows' places in the whole set.
+    """A model's card; `rows` are the held-out rows' places in the whole set, `groups` theirs.
 
     Fewer rows than `pad_to` are padded, so that folds of unequal sizes share compiled programs.
     """
@@ -89,6 +93,7 @@ def score(
         seconds_per_step=seconds_per_step,
         seconds=seconds,
         question=question,
+        groups=None if groups is None else np.asarray(groups)[chosen],
     )
 
 
@@ -170,18 +175,22 @@ PARTS = 20
 
 
 def _row_errors(card: ScoreCard) -> dict[str, float]:
-    """The errors of scores over the rows of one split: the jackknife's, group by group left out.
+    """The errors of scores over the rows of one split: the jackknife's, part by part left out.
 
-    √((g − 1)/g Σ_j (s_j − s̄)²), s_j the score without group j.
+    √((g − 1)/g Σ_j (s_j − s̄)²), s_j the score without part j. A held-out group is in one part.
     """
-    n = len(card.rows)
+    # What is left out together: each row by itself, or all rows of a group.
+    _, units = np.unique(
+        np.arange(len(card.rows)) if card.groups is None else card.groups, return_inverse=True
+    )
+    n = units.max(initial=-1) + 1
     g = min(PARTS, n)
     if g < 2:
         return dict.fromkeys(card.scores, np.nan)
-    group = np.random.default_rng(0).permutation(n) % g
+    part = (np.random.default_rng(0).permutation(n) % g)[units]
     without = []
     for j in range(g):
-        keep = np.flatnonzero(group != j)
+        keep = np.flatnonzero(part != j)
         forecast = card.forecast.take(keep)
         without.append(list(forecast.scores(card.observed[keep]).values()))
     errors = np.sqrt((g - 1) * np.var(without, 0))
@@ -208,6 +217,8 @@ class Comparison:
     """Which rows they are, behind the word "rows"."""
     agrees: bool = True
     """Whether the model with the better log-likelihood is not the worse one by that score."""
+    n_groups: int | None = None
+    """Held-out groups, where whole groups were held out."""
 
     @property
     def amount(self) -> str:
@@ -245,9 +256,10 @@ def compare(cards: Iterable[ScoreCard], one: str, other: str) -> Comparison:
         raise ValueError(f"{one} and {other} were not scored on the same rows yet.")
     differences = [ones[k].forecast.log_density - others[k].forecast.log_density for k in folds]
     rho = _test_share(ones[k] for k in folds)
-    d, error = paired_difference(differences, rho)
-    n = sum(map(len, differences))
-    if n < FEWEST_ROWS:
+    groups = groups_of([ones[k] for k in folds])
+    d, error = paired_difference(differences, rho, groups)
+    n, n_groups = sum(map(len, differences)), None if groups is None else len(np.unique(groups))
+    if n < FEWEST_ROWS or n_groups == 1:
         word = "too_few"
     elif abs(d) <= max(ERRORS * error, NEGLIGIBLE):
         word = "same"
@@ -256,7 +268,7 @@ def compare(cards: Iterable[ScoreCard], one: str, other: str) -> Comparison:
     unit, gain = _in_units([[own[k] for k in folds] for own in (ones, others)])
     question = ones[folds[0]].question
     agrees = gain == 0 or (gain > 0) == (d >= 0)
-    return Comparison(one, other, d, error, len(folds), n, word, unit, question, agrees)
+    return Comparison(one, other, d, error, len(folds), n, word, unit, question, agrees, n_groups)
 
 
 def _in_units(pair: list[list[ScoreCard]]) -> tuple[tuple[str, ...], float]:
@@ -270,15 +282,39 @@ def _in_units(pair: list[list[ScoreCard]]) -> tuple[tuple[str, ...], float]:
     return (), 0.0
 
 
-def paired_difference(differences: list[np.ndarray], test_share: float) -> tuple[float, float]:
+def groups_of(cards: list[ScoreCard]) -> np.ndarray | None:
+    """The groups of all rows of these cards, where whole groups were held out."""
+    each = [card.groups for card in cards if card.groups is not None]
+    return np.concatenate(each) if each and len(each) == len(cards) else None
+
+
+def grouped_error(values: np.ndarray, groups: np.ndarray) -> float:
+    """The standard error of a mean of n rows, those of one of G groups alike in whatever way.
+
+    √(G/(G − 1) Σ_g (Σ_{i∈g} (x_i − x̄))²)/n (Liang and Zeger 1986); infinite for one group.
+    """
+    _, unit = np.unique(groups, return_inverse=True)
+    G = unit.max() + 1
+    if G < 2:
+        return np.inf
+    totals = np.bincount(unit, values - values.mean())
+    return float(np.sqrt(G / (G - 1) * (totals**2).sum()) / len(values))
+
+
+def paired_difference(
+    differences: list[np.ndarray], test_share: float, groups: np.ndarray | None = None
+) -> tuple[float, float]:
     """The mean over folds of rows' differences, and its standard error.
 
     The larger of two: that of the folds' means, for what training sets and folds have in common,
-    by Student's t, and that of the rows, since few folds can agree by chance.
+    by Student's t, and that of the rows, since few folds can agree by chance. Rows of a held-out
+    group count together, and few groups by Student's t likewise.
     """
     rows = np.concatenate(differences)
     means = np.array([d.mean() for d in differences])
     error = rows.std(ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else np.inf
+    if groups is not None and np.isfinite(together := grouped_error(rows, groups)):
+        error = max(error, together * few_folds(len(np.unique(groups))))
     if len(means) > 1:
         error = max(error, fold_error(means, test_share) * few_folds(len(means)))
     return float(means.mean()), float(error)
@@ -458,29 +494,59 @@ REMEDIES = {
 """What can be done about an overconfident model of each task."""
 
 
-def _came_true(cards: list[ScoreCard]) -> tuple[np.ndarray, float] | None:
-    """For each row whether it came as predicted, and how often that should be; None where nothing
-    can be said."""
+@dataclass(frozen=True, eq=False)
+class _CameTrue:
+    """For each row whether it came as predicted, and how often that should be."""
+
+    right: np.ndarray
+    share: float
+    groups: np.ndarray | None = None
+    """Of each row, where whole groups were held out."""
+
+    @property
+    def seen(self) -> float:
+        return float(self.right.mean())
+
+    def error(self, share: float) -> float:
+        """The standard error of the share that is seen, where this one is the true one."""
+        alone = float(np.sqrt(share * (1 - share) / self.right.size))
+        if self.groups is None:
+            return alone
+        return max(alone, grouped_error(self.right.astype(float), self.groups))
+
+    @property
+    def probability(self) -> float:
+        """Of a share as far from what it should be: by the binomial law, or of groups by t."""
+        if self.groups is None:
+            return binomial_test(int(self.right.sum()), self.right.size, self.share)
+        G = len(np.unique(self.groups))
+        if G < 2:
+            return 1.0
+        t = abs(self.seen - self.share) / self.error(self.share)
+        return float(2.0 * special.stdtr(G - 1, -t))
+
+
+def _came_true(cards: list[ScoreCard]) -> _CameTrue | None:
+    """What came true of all rows of these cards; None where nothing can be said."""
     if not cards:
         return None
-    first = cards[0].forecast
+    first, groups = cards[0].forecast, groups_of(cards)
     if first.probabilities is not None:
         p = np.concatenate([np.asarray(card.forecast.probabilities) for card in cards])
         codes = np.concatenate([card.observed[:, 0] for card in cards]).astype(int)
-        return p.argmax(1) == codes, float(np.clip(p.max(1).mean(), 1e-9, 1 - 1e-9))
+        share = float(np.clip(p.max(1).mean(), 1e-9, 1 - 1e-9))
+        return _CameTrue(p.argmax(1) == codes, share, groups)
     if CHECKED not in first.inside:
         return None
-    return np.concatenate([card.forecast.inside[CHECKED].ravel() for card in cards]), CHECKED
+    inside = np.concatenate([card.forecast.inside[CHECKED] for card in cards])
+    groups = None if groups is None else np.repeat(groups, inside.shape[1])
+    return _CameTrue(inside.ravel(), CHECKED, groups)
 
 
 def is_overconfident(cards: list[ScoreCard]) -> bool:
-    """Whether a binomial test of 5 % says that a model is too sure of its held-out rows."""
+    """Whether a test of 5 % says that a model is too sure of its held-out rows."""
     found = _came_true(cards)
-    if found is None:
-        return False
-    right, share = found
-    unlikely = binomial_test(int(right.sum()), right.size, share) < 0.05
-    return bool(unlikely and right.mean() < share)
+    return found is not None and found.seen < found.share and found.probability < 0.05
 
 
 def calibration(cards: list[ScoreCard]) -> str:
@@ -488,20 +554,25 @@ def calibration(cards: list[ScoreCard]) -> str:
     found = _came_true(cards)
     if found is None:
         return ""
-    right, share = found
+    share, seen, n = found.share, found.seen, found.right.size
     classes = cards[0].forecast.probabilities is not None
     words = (
         f"Its likeliest class was given {100 * share:.0f} % on average, and was right in"
         if classes
         else f"Its {100 * share:.0f} % intervals held"
     )
-    n, seen = right.size, float(right.mean())
     rows = "1 row" if n == 1 else f"{n:,} rows"
-    error = np.sqrt(seen * (1 - seen) / n)
-    words += f" {100 * seen:.0f} % ± {100 * error:.0f} % of {rows}"
+    error = found.error(seen)
+    if found.groups is not None:
+        G = len(np.unique(found.groups))
+        rows += " of 1 group" if G == 1 else f" of {G:,} groups"
+    words += f" {100 * seen:.0f} % "
+    words += f"± {100 * error:.0f} % of {rows}" if np.isfinite(error) else f"of {rows}"
+    if not np.isfinite(error):
+        return f"{words}, too few groups to tell."
     if is_overconfident(cards):
         return f"{words}: overconfident; {REMEDIES[cards[0].task]}."
-    if binomial_test(int(right.sum()), n, share) >= 0.05:
+    if found.probability >= 0.05:
         return f"{words}: honest." if classes else f"{words}: as they should."
     return f"{words}: underconfident; more training steps may narrow them."
 
@@ -531,6 +602,11 @@ def _capital(text: str) -> str:
 
 
 def _too_few(c: Comparison) -> str:
+    if c.n_groups == 1:
+        return (
+            f"Held out are rows {c.question}, but of 1 group only, which is too few to tell the "
+            "models apart: cross-validate over folds, or hold out more groups."
+        )
     rows = "1 row was" if c.n_rows == 1 else f"{c.n_rows} rows were"
     return (
         f"Only {rows} held out, too few to tell the models apart: cross-validate over folds, or "

@@ -49,6 +49,10 @@ class SplitBy:
         assert self.values is not None
         return np.where(np.isnan(self.values), -np.inf, self.values)
 
+    def groups_of(self, places: np.ndarray) -> np.ndarray | None:
+        """The groups of the rows at these places, where whole groups are held out."""
+        return self.values[places] if self.way == "groups" and self.values is not None else None
+
     @property
     def rows(self) -> str:
         """Which rows a verdict is about, behind the word “rows”; nothing for chance."""

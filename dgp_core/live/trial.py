@@ -578,6 +578,7 @@ class Trial:
                         rows=places,
                         pad_to=self._most_held(part),
                         question=self.by.rows,
+                        groups=self.by.groups_of(places),
                         seconds_per_step=pace,
                         seconds=None if pace is None else pace * snapshot.step,
                     )
@@ -606,6 +607,7 @@ class Trial:
                     rows=held,
                     pad_to=self._most_held(part),
                     question=self.by.rows,
+                    groups=self.by.groups_of(held),
                     seconds=seconds,
                 )
             self._keep([card])

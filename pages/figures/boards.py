@@ -420,9 +420,16 @@ def _waiting(heights: dict[str, int], ink: Ink) -> Elements:
     }
 
 
+def _number(value: float) -> str:
+    """A number of five digits as a person writes it: a year is 1978, not 1.98e+03."""
+    if value and not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.3g}".replace("-", "−")
+    return np.format_float_positional(float(f"{value:.5g}"), trim="-").replace("-", "−")
+
+
 def _place(run: Run, x: np.ndarray) -> str:
     names = run.dataset.input_names
-    shown = [f"{name} = {value:.3g}" for name, value in zip(names, x, strict=True)][:4]
+    shown = [f"{name} = {_number(value)}" for name, value in zip(names, x, strict=True)][:4]
     return ", ".join(shown) + (", …" if len(x) > 4 else "")
 
 

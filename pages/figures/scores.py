@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from dgp_core.evaluation.comparison import Estimate, ScoreCard
+from dgp_core.evaluation.comparison import Estimate, ScoreCard, groups_of
 from dgp_core.evaluation.forecast import Forecast
 
 MODELS = {
@@ -96,4 +96,5 @@ def together(cards: Sequence[ScoreCard], model: str) -> ScoreCard | None:
         rows=np.concatenate([card.rows for card in used]),
         observed=np.concatenate([card.observed for card in used]),
         forecast=Forecast(**joined),
+        groups=groups_of(used),
     )

@@ -128,7 +128,8 @@ LESSON = lesson.Lesson(
         ),
         lesson.Words(
             "Every kind of answer has its likelihood. A softmax turns the $C$ functions into "
-            "probabilities without a winner; counts take the Poisson, whose rate is $e^f$; and "
+            "probabilities without a winner; counts take the Poisson, whose rate is $e^f$, or the "
+            "negative binomial where they vary more; and "
             "measurements with outliers take Student-t noise, which forgives a row that is far "
             "off. The layers below never notice which one it is."
         ),

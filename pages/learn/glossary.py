@@ -392,6 +392,14 @@ TERMS = (
         r"\gamma",
     ),
     Term(
+        "negative-binomial",
+        "Negative binomial likelihood",
+        "For counts that vary more than Poisson's: their variance grows with the square of the "
+        "rate too, by a size r that is learnt. A large r is Poisson's.",
+        (10,),
+        r"\operatorname{Var} y = \mu + \mu^2 / r,\ \ \mu = e^f",
+    ),
+    Term(
         "noise",
         "Noise variance",
         "What no function explains. In standard units, noise of 1 means that nothing was learned.",

@@ -53,6 +53,7 @@ WORDS = {
     "mixture": r"mixture",
     "nat": r"nats?",
     "natural-gradient": r"natural gradients?",
+    "negative-binomial": r"negative binomial",
     "noise": r"noise",
     "overfitting": r"overfit(?:s|ting)?",
     "pathology": r"pathology",

@@ -13,9 +13,12 @@ from dgp_core.evaluation import comparison, forecast, scores
 from dgp_core.evaluation.comparison import (
     ScoreCard,
     binomial_test,
+    calibration,
     compare,
     few_folds,
     fold_error,
+    grouped_error,
+    is_overconfident,
     paired_difference,
     score,
     table,
@@ -275,6 +278,50 @@ def test_the_rule_seldom_finds_what_is_not_there_and_finds_what_is(K, n, heavy, 
     assert better + worse <= 0.08
     better, worse = _rate(rng, K, n, spread, 6.0, noise)
     assert better >= 0.9 and worse == 0
+
+
+@pytest.mark.parametrize(("G", "n"), [(4, 50), (8, 30), (20, 20)])
+def test_rows_of_a_held_out_group_count_together(G, n):
+    """Rows of which half the variance is their group's: the error is that of the groups' means, and
+    neither the rule nor the test of intervals finds what is not there."""
+    rng, trials = np.random.default_rng(4), 600
+    groups = np.repeat(np.arange(G), n)
+    means, errors, found, wrong, alone = [], [], 0, 0, 0
+    for _ in range(trials):
+        z = np.sqrt(0.5) * (rng.standard_normal(G)[groups] + rng.standard_normal(G * n))
+        means.append(z.mean())
+        errors.append(grouped_error(z, groups))
+        mean, error = paired_difference([z], 0.1, groups)
+        found += abs(mean) > comparison.ERRORS * error
+        inside = np.abs(z) < stats.norm.ppf(0.95)  # 90 % of rows, many or few of a group
+        own = card("m", z, mean=z[:, None], inside={0.9: inside[:, None]})
+        wrong += is_overconfident([replace(own, groups=groups)])
+        alone += is_overconfident([own])
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.1)
+    assert found / trials <= 0.08 and wrong / trials <= 0.08
+    assert alone / trials > 0.12  # as if rows were independent
+
+
+def test_errors_and_words_of_held_out_groups(rng):
+    """With a row each, groups change nothing; of one group nothing is said."""
+    y, groups = rng.standard_normal(400), np.repeat(np.arange(10), 40)
+    assert grouped_error(y, np.arange(400)) == pytest.approx(y.std(ddof=1) / 20)
+    y += 3 * rng.standard_normal(10)[groups]
+    numbers = dict(mean=y[:, None], crps=np.ones((400, 1)), inside={0.9: np.abs(y)[:, None] < 5})
+    own = card("deep", y, **numbers)
+    own = replace(own, scores=own.forecast.scores(own.observed))
+    by_group = replace(own, groups=groups)
+    alone, together = (table([c])["deep"]["log_likelihood"].error for c in (own, by_group))
+    by_hand = np.std([y[groups == g].mean() for g in range(10)], ddof=1) / np.sqrt(10)
+    assert together == pytest.approx(by_hand, rel=1e-6) and alone < together / 3
+    assert "of 400 rows of 10 groups" in calibration([by_group])
+    lonely = [replace(c, groups=np.zeros(400)) for c in (own, replace(own, model="linear"))]
+    lonely = [
+        replace(c, question="from groups of “shop” that it was not trained on") for c in lonely
+    ]
+    found = verdict(lonely)
+    assert found.word == "too_few" and "of 1 group only" in found.sentence
+    assert "too few groups to tell" in found.calibration and found.honest
 
 
 def test_the_rule_holds_for_real_folds_of_models_that_are_alike():

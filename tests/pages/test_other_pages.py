@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from datasets.catalogue import load
+from dgp_core.gp.model import ModelSpec
 from dgp_core.live import workshop
 from dgp_core.live.run import Run
 from dgp_core.live.views.mixture import along
+from dgp_core.training.train import TrainSpec
 from pages.figures import boards
 from pages.figures.boards import Look, can_look, mixtures, most_apart, place_clicked, star_row
 from pages.figures.palette import LIGHT
@@ -291,3 +294,13 @@ def test_what_the_workshop_will_not_do_it_says(uncompiled, monkeypatch):
     monkeypatch.setattr(workshop, "MOST_CELLS", 10)
     page = open_page("layers", inducing="5", data="sawtooth")
     assert "cells" in told(page)[0] and "10 at the most" in told(page)[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(1978.0, "1978"), (1988.25, "1988.2"), (-0.5, "−0.5"), (0.0, "0"), (123456.0, "123460"),
+     (2.5e-7, "2.5e−07"), (3e12, "3e+12")],
+)  # fmt: skip
+def test_a_place_is_told_in_plain_numbers(value, words):
+    run = Run(replace(load("step"), input_names=("year",)), ModelSpec(1, 3), TrainSpec())
+    assert boards.star_words(run, np.array([value])) == f"the mixture at year = {words}"
