@@ -63,7 +63,7 @@ def elements(page: AppTest) -> dict[str, dict]:
 
 def _hosts(page: AppTest, kind: str) -> list[dict]:
     found = [component.proto for component in page.get("bidi_component")]
-    data = [json.loads(p.json) for p in found if p.component_name == "stage_host"]
+    data = [json.loads(p.json) for p in found if p.component_name in ("stage_host", "stage_unseen")]
     return [one for one in data if one["kind"] == kind]
 
 

@@ -83,9 +83,10 @@ STYLE = """<style>
 }
 [data-testid=stMarkdownContainer] .katex-display { overflow: auto hidden; padding: 2px 0; }
 [data-testid=stMarkdownContainer]:has(> table) { overflow-x: auto; }
+[data-testid=stMarkdownContainer] td:is([align=right], [style*=right]) { white-space: nowrap; }
 [class*=st-key-follows_] { display: none; }
 @media (max-width: 640px) {
-  .katex-display > .katex { font-size: 1em; }
+  .katex-display > .katex { font-size: 0.9em; }
   .katex-display .katex-html > .tag { position: static !important; display: block;
     text-align: right; }
   [data-testid=stForm] [data-testid=stElementContainer]:has([data-testid=stTextInput]) {

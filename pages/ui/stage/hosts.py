@@ -137,6 +137,15 @@ _host = component(
 )
 
 
+# Where a page has many and nobody sees them: each one's styles would be applied to all of it anew.
+_unseen = component(
+    "stage_unseen",
+    html='<div class="stage-host"></div>',
+    js=JS.replace("STAGE", script("stage")),
+    isolate_styles=False,
+)
+
+
 @dataclass(frozen=True)
 class Placed:
     """A picture that a page's script has placed; a live one has no figure here."""
@@ -235,7 +244,7 @@ def part(key: str, shows: Sequence[str], version: int) -> None:
     """Inside a fragment of a page that follows a teacher's: runs it again where one of the keys
     that it `shows` has changed there since this version."""
     data = {"kind": "part", "shows": shows, "version": version}
-    _host(key=key, data=data, on_class_change=lambda: None)
+    _unseen(key=key, data=data, on_class_change=lambda: None)
 
 
 def paper(
