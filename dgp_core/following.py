@@ -6,6 +6,7 @@ import math
 import os
 import stat
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -22,6 +23,10 @@ LATE_SECONDS = 300.0
 """A checkpoint is written every minute; after so long without one, the fit may have ended."""
 
 
+COMPILED_STEPS = 100
+"""Steps after which the time that compilation took hardly counts."""
+
+
 class FollowError(ValueError):
     """Why a fit cannot be followed by this file, in words for whoever named it."""
 
@@ -31,6 +36,8 @@ class Scored:
     """The held-out scores of one checkpoint."""
 
     step: int
+    seconds: float
+    """Of training until then."""
     scores: dict[str, float]
 
 
@@ -75,11 +82,12 @@ def _scored(line: bytes) -> Scored | None:
     """One line of a log; None where it is none."""
     try:
         row = json.loads(line)
-        step, scores = row["step"], row["held_out"]
+        step, seconds, scores = row["step"], row["seconds"], row["held_out"]
         known = {name: float(value) for name, value in scores.items() if _is_number(value)}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Scored(step, known) if type(step) is int and step >= 0 else None
+    fits = type(step) is int and step >= 0 and _is_number(seconds)
+    return Scored(step, float(seconds), known) if fits else None
 
 
 def _is_number(value: Any) -> bool:
@@ -177,10 +185,18 @@ def is_over(record: Archive) -> bool:
     return bool(record.progress.stopped) or record.progress.steps >= record.training.steps
 
 
-def seconds_left(record: Archive) -> float | None:
-    """Until the last step, by the pace so far, or until the time is up; None before any step."""
+def seconds_left(record: Archive, scores: Sequence[Scored] = ()) -> float | None:
+    """Until the last step by the pace since the log's first checkpoint, or until the time is up.
+
+    The first steps wait for their compilation: None as long as nothing tells their pace from that.
+    """
     progress, spec = record.progress, record.training
-    if not progress.steps or not progress.seconds:
+    first = scores[0] if scores else None
+    if first is not None and first.step < progress.steps:
+        pace = (progress.seconds - first.seconds) / (progress.steps - first.step)
+    elif progress.steps >= COMPILED_STEPS:
+        pace = progress.seconds / progress.steps
+    else:
         return None
-    left = (spec.steps - progress.steps) * progress.seconds / progress.steps
+    left = (spec.steps - progress.steps) * pace
     return max(0.0, left if spec.seconds is None else min(left, spec.seconds - progress.seconds))

@@ -91,12 +91,16 @@ def test_a_file_is_read_again_only_where_it_has_changed(ended, tmp_path):
     assert step_of(follower) == 20 and follower.age < 60
 
 
-def test_time_left_is_by_the_pace_and_the_time_that_was_given(ended):
-    record = at_step(ended, 10)
-    assert seconds_left(record) == pytest.approx((40 - 10) * 2.0)
-    assert seconds_left(at_step(ended, 0)) is None
-    boxed = replace(record, training=replace(record.training, seconds=25.0))
-    assert seconds_left(boxed) == pytest.approx(5.0)
+def test_time_left_is_by_the_pace_after_compilation_and_the_time_that_was_given(ended):
+    record = at_step(ended, 20)  # 2 s per step
+    log = [Scored(10, 30.0, {}), Scored(15, 35.0, {})]
+    assert seconds_left(record, log) == pytest.approx(20 * (40 - 30) / 10)
+    assert seconds_left(at_step(ended, 10), log) is None and seconds_left(record) is None
+    boxed = replace(record, training=replace(record.training, seconds=45.0))
+    assert seconds_left(boxed, log) == pytest.approx(5.0)
+    long = replace(record, progress=replace(record.progress, steps=200, seconds=400.0))
+    long = replace(long, training=replace(record.training, steps=300))
+    assert seconds_left(long) == pytest.approx(200.0)
     assert not is_over(record) and is_over(ended)
 
 
@@ -147,7 +151,7 @@ def test_whatever_else_has_the_name_is_a_sentence(fit, ended, tmp_path):
         assert "no log" in follower.log_problem or follower.log_problem == follower.problem
 
 
-LINE = b'{"step": %d, "held_out": {"rmse": %s}}\n'
+LINE = b'{"step": %d, "seconds": 1, "held_out": {"rmse": %s}}\n'
 
 
 @pytest.mark.parametrize(
@@ -164,12 +168,18 @@ def test_a_log_is_read_up_to_its_last_whole_line(content, steps):
 
 
 def test_scores_that_are_no_numbers_are_left_out():
-    assert read_log(io.BytesIO(LINE % (1, b"NaN"))) == (Scored(1, {}),)
+    assert read_log(io.BytesIO(LINE % (1, b"NaN"))) == (Scored(1, 1.0, {}),)
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"x,y\n1,2\n", b"[1]\n", b'{"step": "1", "held_out": {}}\n', b'{"step": 1}\n', b"[" * 9999],
+    [
+        b"x,y\n1,2\n",
+        b"[1]\n",
+        b'{"step": "1", "seconds": 1, "held_out": {}}\n',
+        b'{"step": 1}\n',
+        b"[" * 9999,
+    ],
 )
 def test_what_is_no_log_is_said(content):
     followed = Followed()

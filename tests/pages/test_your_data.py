@@ -553,7 +553,8 @@ def test_a_fit_in_a_terminal_is_followed_by_its_files(regression, tmp_path, monk
     progress = replace(ended.progress, seconds=20.0, stopped="")
     record = replace(ended, progress=progress, training=replace(ended.training, steps=1000))
     archive.save(path, record)
-    log.write_text('{"step": 10, "held_out": {"rmse": 0.25, "log_likelihood": -0.5}}\n')
+    line = '{"step": %d, "seconds": %d, "held_out": {"rmse": 0.25, "log_likelihood": -0.5}}\n'
+    log.write_text(line % (5, 10) + line % (10, 20))
     page = opened()
     page.segmented_control(key="your_origin").set_value("progress").run()
     assert not page.text_input and "reads no files by their paths" in words(page)
@@ -569,7 +570,7 @@ def test_a_fit_in_a_terminal_is_followed_by_its_files(regression, tmp_path, monk
     )
     assert "RMSE ↓ 0.25" in words(page) and "to predict **y** from" in words(page)
     figures = made(page)
-    assert list(figures["follow_score"]["data"][0]["y"]) == [-0.5]
+    assert list(figures["follow_score"]["data"][0]["y"]) == [-0.5, -0.5]
     assert {"follow_bound", "your_follow_response_colour"} <= figures.keys()
     path.unlink()
     assert "There is no file" in words(sound(page.run())) and "Shown is step 10" in words(page)

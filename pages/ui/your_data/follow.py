@@ -143,13 +143,16 @@ def show() -> None:
     choose_paths() if named else choose_uploads()
     with st.expander("How to start such a fit", icon=":material/terminal:"):
         st.code(COMMAND, language="bash")
-    followed = upload_state().followed
+    state = upload_state()
+    followed, opened = state.followed, state.opened
     if followed is None:
         return
     live = isinstance(followed, Follower)
 
     @st.fragment(run_every=PATIENCE if live else None)
     def poll() -> None:
+        if state.opened is not opened:
+            st.rerun()  # a checkpoint was opened: step 5 is outside this fragment
         with in_words("This fit could not be shown. Name its files again."):
             if isinstance(followed, Follower):
                 followed.look()
@@ -161,11 +164,14 @@ def show() -> None:
 def show_fit(followed: Followed) -> None:
     """How far a fit is, its curves, and its pictures."""
     record = followed.record
-    if followed.problem:
-        step = f" Shown is step {record.progress.steps:,}, its last checkpoint." if record else ""
-        complaint(followed.problem + step)
-    if followed.log_problem:
-        complaint(followed.log_problem)
+    with st.container():  # always there, so that what is below keeps its place
+        if followed.problem:
+            shown = (
+                f" Shown is step {record.progress.steps:,}, the last one read." if record else ""
+            )
+            complaint(followed.problem + shown)
+        if followed.log_problem:
+            complaint(followed.log_problem)
     if record is None:
         return
     show_progress(record, followed)
@@ -181,15 +187,21 @@ def show_fit(followed: Followed) -> None:
         show_scores(followed)
     show_effects(record)
     name = "its last checkpoint" if not is_over(record) else "it"
-    if st.button(
+    st.button(
         f"Predict with {name}",
         icon=":material/arrow_downward:",
         key="use_followed",
+        on_click=use_checkpoint,
+        args=(record,),
         help="Opens this checkpoint in step 5; the fit goes on.",
-    ):
-        upload_state().opened = (f"step {record.progress.steps:,} of the fit in progress", record)
-        reset_controls("used", *(n for n in upload_state().controls if n.startswith("at ")))
-        st.rerun()
+    )
+
+
+def use_checkpoint(record: Archive) -> None:
+    """Opens a checkpoint as a saved model."""
+    state = upload_state()
+    state.opened = (f"step {record.progress.steps:,} of the fit in progress", record)
+    reset_controls("used", *(name for name in state.controls if name.startswith("at ")))
 
 
 def show_progress(record: Archive, followed: Followed) -> None:
@@ -200,7 +212,7 @@ def show_progress(record: Archive, followed: Followed) -> None:
         f"Step {progress.steps:,} of {spec.steps:,}",
         f"{clock(progress.seconds)} of training",
     ]
-    left = seconds_left(record)
+    left = seconds_left(record, followed.scores)
     if not is_over(record) and left is not None and left > age:
         words.append(f"{duration(left - age)} left by its pace so far")
     st.progress(min(1.0, progress.steps / max(1, spec.steps)), text=" · ".join(words))
