@@ -37,6 +37,10 @@ HOPELESS = 50
 """Failures in a row after which a run gives up."""
 
 
+COUNT_RAMP = 10
+"""Steps over which γ climbs, at the most, for counts in one layer."""
+
+
 @dataclass(frozen=True)
 class TrainSpec:
     """How a model is trained. Only minibatch, samples and natural trigger a recompilation.
@@ -89,12 +93,13 @@ class TrainSpec:
     def rates_for(self, model: DeepGP) -> Rates:
         """The rates as a model takes them.
 
-        Counts in one layer have no ramp: their likelihood is log-concave, so that any γ ≤ 1 is
-        safe, and a q(u) that stays behind at the prior, where the expected rate is e^(v/2) times
-        too large, would let Adam flatten the kernel first.
+        Counts in one layer have a short ramp: their likelihood is log-concave, so that γ need not
+        climb for long, and a q(u) that stays behind at the prior, where the expected rate is
+        e^(v/2) times too large, would let Adam flatten the kernel first.
         """
-        counts = len(model.layers) == 1 and isinstance(model.likelihood, Counts)
-        return self.rates._replace(ramp_steps=leaf(0.0, np.float64)) if counts else self.rates
+        if len(model.layers) > 1 or not isinstance(model.likelihood, Counts):
+            return self.rates
+        return self.rates._replace(ramp_steps=leaf(min(self.ramp_steps, COUNT_RAMP), np.float64))
 
 
 PAPER = TrainSpec(steps=20_000, learning_rate=0.01, natural_rate=0.0, minibatch=10_000, decay=False)
