@@ -18,7 +18,7 @@ class: .venv/app.stamp
 
 test: lint
 	$(BIN)/python tests/browser/get_browser.py
-	nice -n 10 $(BIN)/python -m pytest -n logical --maxprocesses 4 --no-loadscope-reorder
+	nice -n 10 $(BIN)/python -m pytest -n auto --no-loadscope-reorder
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

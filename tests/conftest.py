@@ -37,8 +37,17 @@ if not jax.config.jax_compilation_cache_dir:
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")
 
+FILES_AND_CLASSES = (
+    "browser/test_your_data.py",
+    "browser/test_other_scripts.py",
+    "browser/test_lessons_6_to_10.py",
+    "browser/test_two_processes.py",
+)
+"""Half of the browser's tests, by their time: they have a server and a Chromium of their own."""
+
 LONGEST = (
     "browser",
+    "browser, files and classes",
     "pages/test_lessons_6_to_10.py",
     "core/test_estimator.py",
     "live/test_live.py",
@@ -50,14 +59,16 @@ LONGEST = (
     "pages/test_lessons_1_to_5.py",
     "gp/test_model.py",
 )
-"""What takes longest: one process runs all of a file, or of the browser's folder."""
+"""What takes longest: one process runs all of a file, or of half of the browser's folder."""
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 
 def unit(nodeid: str) -> str:
-    """What one process runs: a file, or the browser's folder, which shares a server."""
+    """What one process runs: a file, or half of the browser's folder, which shares a server."""
     file = nodeid.split("::")[0].removeprefix("tests/")
+    if file in FILES_AND_CLASSES:
+        return "browser, files and classes"
     return "browser" if file.startswith("browser/") else file
 
 
@@ -66,6 +77,12 @@ class Units(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than there are cores: those with a browser wait for much of their time."""
+    return min(4, 1 + (os.cpu_count() or 1))
 
 
 @pytest.hookimpl(optionalhook=True)

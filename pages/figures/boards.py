@@ -421,10 +421,11 @@ def _waiting(heights: dict[str, int], ink: Ink) -> Elements:
 
 
 def _number(value: float) -> str:
-    """A number of five digits as a person writes it: a year is 1978, not 1.98e+03."""
+    """A number of four digits or more as a person writes it: a year is 1978, not 1.98e+03."""
     if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.3g}".replace("-", "−")
-    return np.format_float_positional(float(f"{value:.5g}"), trim="-").replace("-", "−")
+    decimals = max(1, 3 - int(np.floor(np.log10(abs(value))))) if value else 1
+    return np.format_float_positional(round(value, decimals), trim="-").replace("-", "−")
 
 
 def _place(run: Run, x: np.ndarray) -> str:

@@ -1,6 +1,7 @@
 """The server's start and end: programs are compiled and modules loaded before anybody comes."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from datasets import catalogue
 from datasets.starts import film
-from dgp_core.live.limits import PROCESS
+from dgp_core.live.limits import PROCESS, SWITCH_SECONDS
 from dgp_core.live.run import Run, size_programs
 from dgp_core.live.views.mixture import mixture_at
 from dgp_core.live.views.randomness import noise_view, row_alone
@@ -89,6 +90,7 @@ async def lifespan(_app):
     # before the first visit, which may go straight to a page.
     PagesManager.uses_pages_directory = False
     limit_arenas()
+    sys.setswitchinterval(SWITCH_SECONDS)
     leave_cores_to_training()
     keep_uploads_in_memory()
     first = Choices()

@@ -74,7 +74,8 @@ def test_what_the_command_writes_is_followed(fit, ended):
     order = np.arange(len(X))
     np.random.RandomState(source.split_seed).shuffle(order)
     held = order[int((1 - source.held_out) * len(X)) :]
-    scores = Outcome(ended).scores(X[held], Y[held])
+    names = ended.input_names, ended.output_names
+    scores = Outcome(ended).scores(Dataset("held", X[held], Y[held], *names))
     assert follower.scores[-1].scores["rmse"] == pytest.approx(scores["rmse"])
 
 

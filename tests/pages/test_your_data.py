@@ -524,7 +524,9 @@ def test_other_data_leave_the_fit_and_say_so_and_moving_away_loses_nothing(regre
 
 
 def test_a_saved_model_is_opened_and_a_bad_one_says_why(regression):
-    content = regression.session_state["your_data"].cache["packed"][1]
+    whole = io.BytesIO()
+    archive.save(whole, regression.session_state["your_data"].fitted.archive("deep"))
+    content = whole.getvalue()
     page = opened()
     page.segmented_control(key="your_origin").set_value("model").run()
     page.file_uploader(key="your_model").set_value(("m.npz", b"nothing", "")).run()
