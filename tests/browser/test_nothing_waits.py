@@ -1,5 +1,6 @@
 """A run that is replaced, clicks and drags, while the server has not answered yet."""
 
+import json
 import re
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,6 +18,7 @@ from tests.browser.test_playground import (
     press,
     rises,
     run_of,
+    settled,
     state,
     trains,
 )
@@ -87,6 +89,29 @@ def test_what_is_of_a_replaced_run_is_dimmed_until_the_new_one_is_drawn(open_pag
     pause(page)
     press(page, "Reset")
     page.wait_for_function(f"() => ({STEP})() === 0", timeout=COMPILED)
+    expect(page.locator(STALE)).to_have_count(0, timeout=COMPILED)
+
+
+def test_a_run_that_comes_back_is_shown_though_its_frame_is_earlier_than_the_script(open_page):
+    frames = Frames()
+    page = trains(frames.open(open_page, SMALL + "&speed=100"))
+    first = run_of(page)
+    page.get_by_role("slider", name="Depth").focus()
+    page.keyboard.press("ArrowLeft")
+    another_run(page, first)
+    shallow = run_of(page)
+    settled(page)
+    page.go_back()
+    another_run(page, shallow)
+    settled(page)
+    frames.hold()
+    words = {"phase": "training", "run": f"{shallow} 0", "clicks": 0, "text": "It is back."}
+    frames.way.send(json.dumps({"n": 0, "now": 100, "elements": {"main/state": words}}))
+    expect(state(page)).to_contain_text("Training")  # the other run is still to be seen
+    page.go_forward()
+    expect(state(page)).to_have_text("It is back.")
+    frames.let_go()
+    trains(page)
     expect(page.locator(STALE)).to_have_count(0, timeout=COMPILED)
 
 

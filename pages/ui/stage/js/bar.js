@@ -103,12 +103,12 @@ export function drive(box, data, trigger) {
     const gone = newest.get(scene + "/state")?.phase === "gone";
     if (gone || data.script.includes(word.split(" ")[0])) return trigger("command", word);
     commands.push({ scene, word });
-    tellWishes();
+    tellCommands();
   };
   state.bar ??= new Bar(box, data, (word) => state.act(word));
 }
 
-export function tellWishes() {
+export function tellCommands() {
   while (commands.length && stage.socket?.readyState === 1) send({ command: commands.shift() });
 }
 

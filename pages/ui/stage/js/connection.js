@@ -1,9 +1,9 @@
 // The connection: one a page, opened anew where it was lost.
 
-import { tellWishes } from "./bar.js";
+import { tellCommands } from "./bar.js";
 import { taken } from "./clicks.js";
 import { tellMoves } from "./drags.js";
-import { draw } from "./frames.js";
+import { comeBack, draw } from "./frames.js";
 import { heard, joined } from "./lesson.js";
 import { begin, frames } from "./runs.js";
 import { hosts, newest, stage } from "./shared.js";
@@ -17,7 +17,10 @@ export function connect(data, box, setTriggerValue) {
   const before = stage.scenes ?? {};
   stage.scenes = data.scenes;
   for (const [scene, { run }] of Object.entries(data.scenes))
-    if (run !== before[scene]?.run) begin(scene, run);
+    if (run !== before[scene]?.run) {
+      begin(scene, run);
+      comeBack(scene, run);
+    }
   taken(data.taken);
   joined(data.lesson, box, setTriggerValue);
   if (stage.token === data.token && stage.socket?.readyState <= 1) return;
@@ -50,7 +53,7 @@ function open(token, wait) {
     if (socket.readyState === 1) socket.send(JSON.stringify({ drawn: frame.n }));
   };
   socket.onopen = () => {
-    tellWishes();
+    tellCommands();
     tellMoves();
   };
   socket.onclose = (event) => {

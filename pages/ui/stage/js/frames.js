@@ -24,15 +24,29 @@ for (const kind of ["pointerdown", "click", "keydown"])
 
 const busy = () => Math.max(0, (stage.hand ?? -ANSWER) + ANSWER - performance.now());
 
+// What has come of a run that was replaced, should the page's script name it again: by the browser's
+// arrows one comes back to a run, and its first frame may be earlier than the script's word.
+const replaced = new Map(); // name -> content
+
+export function comeBack(scene, run) {
+  const mine = [...replaced].filter(([name]) => sceneOf(name) === scene);
+  for (const [name] of mine) replaced.delete(name);
+  draw(Object.fromEntries(mine.filter(([, content]) => idOf(content.run) === run)));
+}
+
 export async function draw(elements) {
   for (const [name, content] of Object.entries(elements))
     if (content.run) hear(sceneOf(name), content);
   for (const [name, content] of Object.entries(elements)) {
     const scene = sceneOf(name);
     const { run, clicks } = frames.get(scene) ?? {};
-    if (past.get(scene)?.has(idOf(run))) continue; // it was being drawn when another began
-    if (run) begin(scene, run);
     Object.assign(content, { run, clicks });
+    if (past.get(scene)?.has(idOf(run))) {
+      replaced.set(name, content);
+      continue;
+    }
+    replaced.delete(name);
+    if (run) begin(scene, run);
     newest.set(name, content);
     for (const box of hosts.get(name) ?? []) {
       if (!box.isConnected) hosts.get(name).delete(box);
