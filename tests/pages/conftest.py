@@ -5,6 +5,7 @@ import pytest
 
 from dgp_core.live import run, workshop
 from dgp_core.live.run import Run
+from pages.ui.stage import server
 from tests.core.runs import by_chance
 
 
@@ -27,6 +28,13 @@ def soon_idle():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workshop, "IDLE_SECONDS", 3.0)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stopped():
+    """The server of a file's pages ends with it, and the runs that they have left."""
+    yield
+    server.stop()
 
 
 @pytest.fixture

@@ -16,18 +16,11 @@ from dgp_core.evaluation import comparison as compared
 from dgp_core.live.trial import fold_parts
 from dgp_core.tables.table import read_table
 from pages.figures.depth_table import number, summary
-from pages.ui.stage import server
 from pages.ui.your_data.upload_state import UploadState
 from tests.pages.opened import made
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "explore" / "compare.py")
 PATIENCE = 300
-
-
-@pytest.fixture(scope="module", autouse=True)
-def stopped():
-    yield
-    server.stop()
 
 
 def sound(page: AppTest) -> AppTest:

@@ -24,7 +24,6 @@ from dgp_core.live.keep import archive_of, source_of
 from dgp_core.outcome import Outcome
 from dgp_core.tables.table import Limits, read_table
 from pages.figures.scores import score_text
-from pages.ui.stage import server
 from pages.ui.your_data import bring, commands, fit, follow, understand, use
 from pages.ui.your_data.upload_state import HELD_OUT
 from tests.pages.opened import made
@@ -52,12 +51,6 @@ def table(n: int = 40, task: str = "regression", comma: bool = False) -> bytes:
         lines.append(f"{i + 7};{x[i]:.4f};{colour[i] if i % 10 else ''};{y[i]}")
     text = "\n".join(lines) + "\n"
     return (text.replace(".", ",") if comma else text.replace(";", ",")).encode()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def stopped():
-    yield
-    server.stop()
 
 
 def opened() -> AppTest:

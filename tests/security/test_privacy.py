@@ -76,6 +76,7 @@ def test_an_end_that_fails_keeps_the_others_and_says_nothing_of_the_data(caplog)
 @pytest.fixture
 def own(monkeypatch):
     monkeypatch.setattr(Run, "prepare", lambda run: None)
+    stop()  # what another file's tests may have left
     yield server()
     stop()
 
