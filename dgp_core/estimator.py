@@ -402,9 +402,10 @@ class _DeepGP(BaseEstimator):
             raise ValueError("Every exposure must be a positive number: drop the other rows.")
         return np.log(values)[:, None]
 
-    def _shift(self, X: Any) -> np.ndarray:
-        """The log exposure of rows of which it is a column, else 0 (N, 1)."""
-        return self.scaler_.log_exposure(self._checked(X)).sum(1, keepdims=True)
+    def _inputs_and_shift(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """X in standard units, and its log exposure where that is a column of it, else 0 (N, 1)."""
+        rows = self._checked(X)
+        return self.scaler_.inputs(rows), self.scaler_.log_exposure(rows).sum(1, keepdims=True)
 
     def _exposed(self, X: Any, exposure: Any) -> Mixture:
         """q(f*) with the rows' log exposure added."""
@@ -654,7 +655,7 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
 
     def _covariance(self, X: Any) -> np.ndarray:
         """Cov y = Cov E[y | f] + diag E Var[y | f], in the user's units."""
-        X, shift, model = self._inputs(X), self._shift(X), self.state_.model
+        (X, shift), model = self._inputs_and_shift(X), self.state_.model
         key, S = self._key(None, 3), operator.index(self.predict_samples)
         if self.model_spec_.likelihood in ("gaussian", "student_t"):  # E[y | f] = f
             mean, covariance = joint_latent(model, X, key, S)
@@ -672,7 +673,7 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
         self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
     ) -> np.ndarray:
         """Observations drawn together at all rows, noise included: (N, S), or (N, P, S)."""
-        X, shift, model = self._inputs(X), self._shift(X), self.state_.model
+        (X, shift), model = self._inputs_and_shift(X), self.state_.model
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         key_f, key_y = jax.random.split(jax.random.key(seed))
         F = function_draws(model, X, key_f, operator.index(n_samples))[-1] + shift
@@ -704,10 +705,10 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
 
         For counts, the rate e^f. The same seed gives the same draws.
         """
-        key, likelihood = self._key(seed, 2), self.state_.model.likelihood
-        F = function_draws(self.state_.model, self._inputs(X), key, n_draws)[-1] + self._shift(X)
-        if isinstance(likelihood, Counts):
-            F = np.exp(F + np.asarray(likelihood.offset))
+        (X, shift), model = self._inputs_and_shift(X), self.state_.model
+        F = function_draws(model, X, self._key(seed, 2), n_draws)[-1] + shift
+        if isinstance(model.likelihood, Counts):
+            F = np.exp(F + np.asarray(model.likelihood.offset))
         return self._shaped(self.scaler_.outputs_back(F))
 
 

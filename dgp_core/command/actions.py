@@ -63,8 +63,7 @@ def fit(args: argparse.Namespace) -> int:
     prepared = table.to_dataset(args.target, task, missing, args.transform, exposure=args.exposure)
     log(*prepared.report)
     source = _judged_by(args, table, Source(relative_path(args.out, args.data), 0, ""))
-    places = _places(table, prepared.rows, source)
-    groups = _groups(table, prepared.rows, source, places)
+    places, groups = _places(table, prepared.rows, source)
     del table
     if places is not None:  # what stands for missing cells is decided by training rows alone
         prepared = prepared.refit(places[0])
@@ -138,7 +137,7 @@ def _fit_in_parts(args: argparse.Namespace) -> int:
         record = replace(record, training=replace(record.training, minibatch=batch))
     log(_are(result.rows - n, "held out"))
     with stream(record, parts, result) as supply:
-        held_out = _sampled(shuffled.name, recipe, result.held_out)
+        held_out = recipe.dataset(shuffled.name, result.held_out.X, result.held_out.Y)
         return train_and_save(record, supply, held_out, Path(args.out), args.log)
 
 
@@ -201,7 +200,7 @@ def resume(args: argparse.Namespace) -> int:
         shuffled = _shuffled(path, shards, _as_stored(recipe), **given)
         _check_rows(source, path, shuffled.rows, shuffled.digest)
         parts, result = _measured(shuffled, recipe, source.held_out, source.split_seed)
-        held_out = _sampled(path.name, recipe, result.held_out)
+        held_out = recipe.dataset(path.name, result.held_out.X, result.held_out.Y)
         with stream(record, parts, result) as supply:
             return train_and_save(record, supply, held_out, out, args.log)
     table = read_alike(path, recipe, limits=None, **_reading(args))
@@ -213,8 +212,8 @@ def resume(args: argparse.Namespace) -> int:
             "This model does not say which rows it learnt from: it goes on with all rows of the "
             "file, those that were held out before included."
         )
-    places = _places(table, rows, source)
-    groups, (train, held_out) = _groups(table, rows, source, places), _parts(whole, places)
+    places, groups = _places(table, rows, source)
+    train, held_out = _parts(whole, places)
     del whole, table
     supply = minibatches(record, train)
     return train_and_save(record, supply, held_out, out, args.log, train, groups)
@@ -262,7 +261,8 @@ def _rows_to_score(
         log(_are(table.rows - len(whole), "left out: a cell is missing, or was never seen"))
     if source is None or digest(whole.X, whole.Y) != source.digest:
         return whole, False
-    _, held_out = _parts(whole, _places(table, rows, source))
+    places, _ = _places(table, rows, source)
+    _, held_out = _parts(whole, places)
     if held_out is None:
         return whole, True
     log(
@@ -285,7 +285,7 @@ def _sampled_to_score(
         shuffled = kept or _shuffled(args.data, shards, _as_stored(recipe), **given)
         _, result = _measured(shuffled, recipe, source.held_out, source.split_seed)
         log("The model learnt from this file: only rows that it has not seen count.")
-        return _sampled(file.name, recipe, result.held_out), False
+        return recipe.dataset(file.name, result.held_out.X, result.held_out.Y), False
     words = frozenset(c.column for c in recipe.inputs_from if c.kind == "category")
     sample, rng = None, np.random.default_rng(0)
     for table in file.tables(words):
@@ -295,7 +295,7 @@ def _sampled_to_score(
         sample = sample.add(X, Y, rng)
     if sample is None or not len(sample.X):
         raise Refused(f"No row of {visible(file.name)} has all inputs and its target.")
-    return _sampled(file.name, recipe, sample), known
+    return recipe.dataset(file.name, sample.X, sample.Y), known
 
 
 def _shards_of(source: Source | None, model: str) -> Path | None:
@@ -360,37 +360,19 @@ def _in_words(source: Source) -> str:
     }[source.split_way]
 
 
-def _sampled(name: str, recipe: Recipe, sample: Sample) -> Dataset:
-    """Rows that were chosen by chance from a large file."""
-    names = (recipe.input_names, recipe.output_names)
-    about = (recipe.task, "", recipe.classes, recipe.exposure)
-    return Dataset(name, sample.X, sample.Y, *names, *about)
-
-
 def _places(
     table: Table, rows: np.ndarray, source: Source | None
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The places of the rows that train and of those held out, of these rows of a table."""
+) -> tuple[tuple[np.ndarray, np.ndarray] | None, np.ndarray | None]:
+    """Of these rows of a table, the places of those that train and of those held out, and the
+    groups of the latter where whole groups are."""
     if source is None or not source.held_out:
-        return None
+        return None, None
     try:
         by = split_by(table, source.split_way, source.split_column, rows)
-        return by.places(len(rows), 1 - source.held_out, source.split_seed)
+        places = by.places(len(rows), 1 - source.held_out, source.split_seed)
     except ValueError as error:
         raise Refused(f"{error} With --holdout 0 all rows train.") from None
-
-
-def _groups(
-    table: Table,
-    rows: np.ndarray,
-    source: Source | None,
-    places: tuple[np.ndarray, np.ndarray] | None,
-) -> np.ndarray | None:
-    """The groups of the rows held out, where whole groups are."""
-    if source is None or places is None:
-        return None
-    by = split_by(table, source.split_way, source.split_column, rows)
-    return by.groups_of(places[1])
+    return places, by.groups_of(places[1])
 
 
 def _parts(
@@ -411,9 +393,7 @@ def _dataset(table: Table, recipe: Recipe) -> tuple[Dataset, np.ndarray]:
             f"No row of {visible(table.name)} has all of the model's inputs and its target: "
             "check that its columns hold what those of the first file did."
         )
-    names = (recipe.input_names, recipe.output_names)
-    about = (recipe.task, "", recipe.classes, recipe.exposure)
-    return Dataset(table.name, X, Y, *names, *about), rows
+    return recipe.dataset(table.name, X, Y), rows
 
 
 def _check_rows(source: Source, path: Path, rows: int, found: str) -> None:

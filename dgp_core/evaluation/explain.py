@@ -125,8 +125,7 @@ def typical_rows(domain: Domain, scaler: Scaler, recipe: Recipe) -> Dataset:
     not at hand; a category has the level that is most frequent about a centre."""
     X = scaler.inputs_back(domain.centres)
     Y = np.zeros((len(X), len(recipe.output_names)))
-    names = (recipe.input_names, recipe.output_names)
-    rows = Dataset("centres", X, Y, *names, recipe.task, "", recipe.classes)
+    rows = recipe.dataset("centres", X, Y)
     for group in groups_of(rows, recipe):
         columns = list(group.columns)
         if len(columns) > 1:

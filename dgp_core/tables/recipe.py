@@ -188,6 +188,11 @@ class Recipe:
         each = [(c.column == self.exposure != "", c.names) for c in self.inputs_from]
         return np.array([exposed for exposed, names in each for _ in names])
 
+    def dataset(self, name: str, X: np.ndarray, Y: np.ndarray) -> Dataset:
+        """Rows as this recipe makes them, under the names of their columns."""
+        names = (self.input_names, self.output_names)
+        return Dataset(name, X, Y, *names, self.task, "", self.classes, self.exposure)
+
     @property
     def input_names(self) -> tuple[str, ...]:
         """A distinct name for each column of X."""
