@@ -38,7 +38,7 @@ PATIENCE = 180_000
 DRAWN = "document.querySelector('[data-name=\"main/deep\"]')?.dataset.drawn"
 STEP = (
     "() => Number(/^step ([\\d,]+)/.exec(document.querySelector('[data-name=\"main/numbers\"]')"
-    "?.innerText.trim() ?? '')?.[1].replaceAll(',', '') ?? -1)"
+    "?.textContent.trim() ?? '')?.[1].replaceAll(',', '') ?? -1)"
 )
 """The step of the run itself that is shown; of a film, which says that it is a recording, -1."""
 FOUR = ("main/deep", "main/rival", "main/bound", "main/layer_0")
@@ -217,7 +217,7 @@ def pause(page: Page) -> list[dict]:
 # Milliseconds until a picture is drawn of a run of so many layers, as the words beside it say.
 NEW_PICTURE = f"""layers => {{
   const began = performance.now(), text = name =>
-    document.querySelector(`[data-name="main/${{name}}"]`)?.innerText ?? '';
+    document.querySelector(`[data-name="main/${{name}}"]`)?.textContent ?? '';
   window.waited = 0;
   const look = new MutationObserver(changes => {{
     if (!changes.some(({{ target }}) => target.dataset.name === 'main/deep')) return;

@@ -27,7 +27,8 @@ PATIENCE = 180_000
 LESSON = "/why_deep"
 
 # A page notes when a condition first held, at the frame after it did: one that is busy answers a
-# script's question late, though what is asked for is there to see.
+# script's question late, though what is asked for is there to see. Text is asked for by
+# textContent: innerText lays the whole page out, in every frame of eight pages.
 SEEN = """([condition]) => {
   const holds = new Function("return " + condition);
   window.seen = null;
@@ -43,7 +44,7 @@ SLIDER = "document.querySelector('.st-key-compose_follow input')?.value"
 def shows(name: str, pattern: str) -> str:
     """A condition: a line of words says this."""
     box = f"document.querySelector('.stage-host[data-name=\"{name}\"]')"
-    return f"/{pattern}/.test({box}?.innerText ?? '')"
+    return f"/{pattern}/.test({box}?.textContent ?? '')"
 
 
 def open_page(browser: Browser, url: str) -> Page:
@@ -117,12 +118,14 @@ def teach(lesson: Class) -> None:
     lesson.measure(
         "the data are switched",
         ramp.click,
-        f"/{entry('ramp').title}, depth/.test(document.body.innerText)",
+        f"/{entry('ramp').title}, depth/.test(document.body.textContent)",
     )
     asks = teacher.get_by_role("button", name="Ask the class").first
     asks.scroll_into_view_if_needed()
     lesson.measure(
-        "a question is asked", asks.click, "document.body.innerText.includes('Your teacher asks.')"
+        "a question is asked",
+        asks.click,
+        "document.body.textContent.includes('Your teacher asks.')",
     )
     asked = [
         student.locator("[class*=st-key-part_]").filter(has_text="Your teacher asks.").last
@@ -144,7 +147,7 @@ def teach(lesson: Class) -> None:
     lesson.measure(
         "what should happen is revealed",
         reveal.click,
-        "document.body.innerText.includes('What should happen:')",
+        "document.body.textContent.includes('What should happen:')",
     )
     for student in lesson.students:
         cannot_take_over(student)
@@ -152,7 +155,7 @@ def teach(lesson: Class) -> None:
     lesson.measure(
         "the teacher goes to the next lesson",
         onward.click,
-        "document.querySelector('h1')?.innerText.startsWith('4 ·')",
+        "document.querySelector('h1')?.textContent.startsWith('4 ·')",
     )
 
 

@@ -162,7 +162,7 @@ window.WebSocket = class extends Socket {{
   }}
 }};
 const look = () => {{
-  const state = document.querySelector('[data-name="main/state"]')?.innerText ?? "";
+  const state = document.querySelector('[data-name="main/state"]')?.textContent ?? "";
   if (state.trim().startsWith("Training") && ({STEP})() > 0) window.waited.live = now();
   else requestAnimationFrame(look);
 }};
@@ -178,7 +178,7 @@ ANOTHER = f"""() => {{
   window.switched = 0;
   const look = () => {{
     const text = name =>
-      document.querySelector(`[data-name="main/${{name}}"]`)?.innerText.trim() ?? "";
+      document.querySelector(`[data-name="main/${{name}}"]`)?.textContent.trim() ?? "";
     const step = ({STEP})(), words = text("numbers");
     const seconds = parseFloat(/([\\d.]+) s of training/.exec(words)?.[1] ?? 0);
     if (words) {{
@@ -195,7 +195,7 @@ ANOTHER = f"""() => {{
 
 
 TRAINED = """() => parseFloat(/([\\d.]+) s of training/.exec(
-  document.querySelector('[data-name="main/numbers"]')?.innerText ?? "")?.[1] ?? 0) >= 2"""
+  document.querySelector('[data-name="main/numbers"]')?.textContent ?? "")?.[1] ?? 0) >= 2"""
 """Whether the run that is shown has trained for two seconds."""
 
 # Steps of the run that is shown, over so many milliseconds or until it is over.
@@ -203,7 +203,7 @@ PACE = f"""milliseconds => new Promise(done => {{
   const step = {STEP}, began = performance.now(), first = step();
   const look = () => {{
     const steps = step() - first, seconds = (performance.now() - began) / 1000;
-    const state = document.querySelector('[data-name="main/state"]').innerText.trim();
+    const state = document.querySelector('[data-name="main/state"]').textContent.trim();
     if (1000 * seconds < milliseconds && state.startsWith("Training")) setTimeout(look, 20);
     else done({{ steps, seconds }});
   }};
@@ -219,7 +219,7 @@ OPENED = """() => {
   const boxes = [...document.querySelectorAll(".stage-host")];
   return boxes.filter(box => box.dataset.kind === "picture" && inView(box))
       .every(box => box.dataset.drawn)
-    && !boxes.some(box => /^(Queued|Compiling|Starting)/.test(box.innerText.trim()));
+    && !boxes.some(box => /^(Queued|Compiling|Starting)/.test(box.textContent.trim()));
 }"""
 
 

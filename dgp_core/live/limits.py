@@ -45,6 +45,14 @@ MOST_CELLS = 60_000_000
 MOST_BYTES = min(8 * 2**30, _memory() // 2)
 """What all runs together may hold; the other half is for JAX, Streamlit, pictures and uploads."""
 
+MOST_IDLE_BYTES, LEFT_BEHIND_SECONDS = MOST_BYTES // 64, 5 * 60.0
+"""What those that nobody watches may hold, and for how long a run is spared where they hold more:
+what visitors leave behind does not grow with their number. 128 MB on a machine of 16 GB are some 60
+of them, thinned as below."""
+
+IDLE_MOMENTS = 32
+"""Of its history that a run keeps while nobody watches it: enough to see how it came to be."""
+
 # Browsers.
 
 MOST_SOCKETS = 4

@@ -50,8 +50,9 @@ TURN_SECONDS = 0.05
 MOST_COPIED_CELLS = 4_000_000
 """Rows times columns up to which a run copies its rows to the device: 32 MB."""
 
-HISTORY_BYTES = 32 * 2**20
-"""Snapshots kept for the slider, both models' parameters together."""
+HISTORY_BYTES = 8 * 2**20
+"""Snapshots kept for the slider, both models' parameters together: some 250 of two layers, on a
+slider of as many pixels."""
 
 MOST_MOMENTS = 1000
 """Snapshots kept for the slider, however small they are."""
@@ -353,6 +354,11 @@ class Run:
         """What its moments and its bounds take by now."""
         moments = len(self._history) * self._moment_bytes
         return moments + sum(record.nbytes for record in self._records)
+
+    def thin_history(self, most: int) -> None:
+        """Keeps so many moments of its history at most: nobody looks at it now."""
+        with self._lock:
+            thin(self._history, most)
 
     def record(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """The bound's parts at every step, of the deep model and of its rival: fit and KL."""
@@ -687,7 +693,10 @@ def thin(history: list[Snapshot], most: int) -> None:
     if most < 3:
         del history[:-1]
         return
+    if len(history) <= most:
+        return
+    steps = np.log1p([snapshot.step for snapshot in history])
     while len(history) > most:
-        steps = np.log1p([snapshot.step for snapshot in history])
         closest = int(np.argmin(steps[2:] - steps[:-2])) + 1
         del history[closest]
+        steps = np.delete(steps, closest)

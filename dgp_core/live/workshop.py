@@ -23,9 +23,12 @@ from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live.limits import (
     GONE_SECONDS,
+    IDLE_MOMENTS,
     IDLE_SECONDS,
+    LEFT_BEHIND_SECONDS,
     MOST_BYTES,
     MOST_CELLS,
+    MOST_IDLE_BYTES,
     MOST_OWNED,
     MOST_QUEUED,
     MOST_RUNS,
@@ -347,6 +350,11 @@ class Workshop:
             states = [t.run.status if t.admitted else "queued" for t in self._tickets.values()]
         return {state: states.count(state) for state in sorted(set(states))}
 
+    def held(self) -> int:
+        """Bytes that all runs take: their data, their parameters and their histories."""
+        with self._wake:
+            return sum(t.nbytes for t in self._tickets.values() if t.admitted)
+
     def stop(self) -> None:
         """Ends every thread and lets every run go; the server is about to stop."""
         with self._wake:
@@ -390,7 +398,7 @@ class Workshop:
         for ticket in queue:
             if seats <= 0:
                 break
-            held -= self._make_room(held + ticket.nbytes - MOST_BYTES, now)
+            held -= self._make_room(held + ticket.nbytes - MOST_BYTES, self._idle(now))
             if held + ticket.nbytes > MOST_BYTES:
                 break
             ticket.admitted = True
@@ -398,14 +406,17 @@ class Workshop:
                 self._admissions.append(now)
             held, seats = held + ticket.nbytes, seats - 1
 
-    def _make_room(self, wanted: int, now: float) -> int:
-        """Lets go of runs that nobody watches, the longest idle first, until so many bytes are
-        free; none where all of them would not do. Returns what is free by it."""
-        idle = [
+    def _idle(self, now: float, seconds: float = IDLE_SECONDS) -> list[Ticket]:
+        """Runs that nobody has watched for so long, the longest idle first."""
+        return [
             t
             for t in sorted(self._tickets.values(), key=lambda t: t.seen)
-            if t.admitted and not t.busy and now - t.seen > IDLE_SECONDS and t.run_id != self.public
+            if t.admitted and not t.busy and now - t.seen > seconds and t.run_id != self.public
         ]
+
+    def _make_room(self, wanted: int, idle: list[Ticket]) -> int:
+        """Lets go of the first of these runs until so many bytes are free; of none where all of
+        them would not do. Returns what is free by it."""
         sizes = [t.nbytes for t in idle]
         if wanted <= 0 or sum(sizes) < wanted:
             return 0
@@ -447,7 +458,12 @@ class Workshop:
         if now - self._tidied > TIDY_SECONDS:
             self._tidied = now
             held = sum(t.nbytes for t in self._tickets.values() if t.admitted)
-            self._make_room(held - MOST_BYTES, now)  # what they hold grows as they train
+            self._make_room(held - MOST_BYTES, self._idle(now))  # what they hold grows
+            for ticket in self._idle(now):
+                ticket.run.thin_history(IDLE_MOMENTS)
+            left = self._idle(now, LEFT_BEHIND_SECONDS)
+            too_much = sum(t.nbytes for t in self._idle(now)) - MOST_IDLE_BYTES
+            self._make_room(min(too_much, sum(t.nbytes for t in left)), left)
             programs().tidy()
             give_back()
         self._admit()

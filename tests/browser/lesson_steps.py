@@ -77,7 +77,7 @@ def trained_to(page: Page, live: str, step: int) -> None:
     """Waits until a run has taken so many steps."""
     page.wait_for_function(
         """([name, step]) => {
-             const text = document.querySelector(`.stage-host[data-name='${name}']`)?.innerText;
+             const text = document.querySelector(`.stage-host[data-name='${name}']`)?.textContent;
              const said = /^step ([\\d,]+) · /.exec(text ?? "");
              return said && Number(said[1].replaceAll(",", "")) >= step; }""",
         arg=[f"{live}/numbers", step],
@@ -107,7 +107,7 @@ def at_rest(page: Page, name: str) -> None:
     """Waits until a line has said the same for two seconds: what had begun has come."""
     page.wait_for_function(
         """name => {
-             const text = document.querySelector(`.stage-host[data-name='${name}']`)?.innerText;
+             const text = document.querySelector(`.stage-host[data-name='${name}']`)?.textContent;
              const now = performance.now();
              if (!window.atRest || window.atRest.text !== text) window.atRest = { text, now };
              return text && now - window.atRest.now > 2000; }""",

@@ -64,7 +64,7 @@ def inducing_points(page: Page) -> None:
     drag_an_inducing_point(page)
     page.wait_for_function(
         """most => Number(document.querySelector(
-             ".stage-host[data-name='drag/bound_words'] strong")?.innerText
+             ".stage-host[data-name='drag/bound_words'] strong")?.textContent
              .replace("−", "-").replaceAll(",", "")) < most""",
         arg=before - 5,
     )

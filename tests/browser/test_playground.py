@@ -21,7 +21,7 @@ PICTURES = ".stage-host[data-kind=picture]"
 DEEP = '[data-name="main/deep"]'
 STEP = (
     "() => Number(/step ([\\d,]+)/.exec(document.querySelector('[data-name=\"main/numbers\"]')"
-    "?.innerText ?? '')?.[1].replaceAll(',', '') ?? -1)"
+    "?.textContent ?? '')?.[1].replaceAll(',', '') ?? -1)"
 )
 
 

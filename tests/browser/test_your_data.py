@@ -190,22 +190,6 @@ def test_classes_and_counts_go_the_whole_way(open_page, tmp_path, task, score):
     assert outcome.recipe.task == task
 
 
-@pytest.mark.parametrize(
-    ("shape", "sentence"),
-    [("step", "The deep model is better:"), ("line", "no difference beyond noise")],
-)
-def test_a_jump_gets_better_and_a_straight_line_the_honest_verdict(open_page, shape, sentence):
-    rng = np.random.default_rng(3)
-    x, noise = rng.uniform(-2, 2, 160), rng.standard_normal(160)
-    y = np.where(x > 0, 1.0, -1.0) + 0.05 * noise if shape == "step" else 0.5 * x + 0.2 * noise
-    page = straight_there(open_page)
-    rows = "\n".join(f"{a:.4f},{b:.4f}" for a, b in zip(x, y, strict=True))
-    upload(page, 0, "two.csv", f"x,y\n{rows}\n".encode())
-    expect(page.get_by_role("heading", name="2 · Fit")).to_be_visible()
-    plan(page, 15, "500", "10 folds")
-    expect(fit(page)).to_contain_text(sentence)
-
-
 def test_bad_files_get_their_sentences_and_a_good_one_takes_them_away(open_page):
     page = at_your_data(open_page("/?data=step&inducing=5&layers=1"))
     for name, content, sentence in (

@@ -234,7 +234,7 @@ def test_a_pause_holds_and_play_goes_on_from_there(ready_run):
 
 
 def test_history_stays_within_its_memory(ready_run, monkeypatch):
-    assert run_module.HISTORY_BYTES == 32 * 2**20
+    assert run_module.HISTORY_BYTES == 8 * 2**20
     ready_run.reset()
     ready_run.advance()
     budget = 20 * ready_run.latest.nbytes + 100

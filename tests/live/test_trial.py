@@ -179,6 +179,22 @@ def test_a_trial_scores_the_main_split_and_every_fold(workshop, monkeypatch):
     assert workshop.counts() == {} and trial.cards() == () and trial.status == "closed"
 
 
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [("step", "The deep model is better:"), ("line", "no difference beyond noise")],
+)
+def test_a_jump_gets_better_and_a_straight_line_the_honest_verdict(workshop, shape, sentence):
+    rng = np.random.default_rng(3)
+    x, noise = rng.uniform(-2, 2, (160, 1)), rng.standard_normal((160, 1))
+    y = np.where(x > 0, 1.0, -1.0) + 0.05 * noise if shape == "step" else 0.5 * x + 0.2 * noise
+    dataset, model = Dataset(shape, x, y, ("x",), ("y",)), ModelSpec(layers=2, inducing=15)
+    train = TrainSpec(steps=500, minibatch=None)
+    trial = Trial(workshop, dataset, {"deep": model}, train, folds=10, main=False)
+    wait(trial, lambda: trial.status == "finished")
+    assert trial.failures() == () and sentence in trial.verdict().sentence
+    trial.close()
+
+
 def test_a_second_fold_and_its_scoring_compile_nothing(workshop, compiled):
     # The folds hold 17, 16 and 16 rows out, and blocks of 16 and of 32 rows are two programs.
     trial = Trial(workshop, make(49), {"deep": MODEL}, TRAIN, folds=3, main=False)

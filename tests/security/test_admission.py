@@ -1,12 +1,20 @@
 """Who gets a run, and for how long: nobody fills the server, and nobody keeps what they left."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from dgp_core.gp.data import Dataset
 from dgp_core.gp.model import ModelSpec
 from dgp_core.live import workshop as workshop_module
-from dgp_core.live.limits import GONE_SECONDS, IDLE_SECONDS, MOST_OWNED
+from dgp_core.live.limits import (
+    GONE_SECONDS,
+    IDLE_MOMENTS,
+    IDLE_SECONDS,
+    LEFT_BEHIND_SECONDS,
+    MOST_OWNED,
+)
 from dgp_core.live.run import BoundRecord, Run
 from dgp_core.live.workshop import Workshop, WorkshopError
 from dgp_core.training.train import TrainSpec
@@ -89,6 +97,25 @@ def test_what_grows_makes_room_too(shop, monkeypatch):
     run._moment_bytes, run._history = 2**20, [object()] * 18
     shop.pass_by(11, (grown,))
     assert old not in shop._tickets and grown in shop._tickets
+
+
+def test_what_is_left_behind_is_thinned_and_does_not_grow(shop, monkeypatch):
+    first = shop.come("a")
+    run = shop.find(first)
+    run._moment_bytes, run._history = 2**20, [SimpleNamespace(step=k) for k in range(100)]
+    shop.pass_by(20)
+    assert len(run._history) == 100  # somebody has only just gone
+    shop.pass_by(20)
+    steps = [moment.step for moment in run._history]
+    assert len(steps) == IDLE_MOMENTS and steps[:3] == [0, 1, 2] and steps[-1] == 99
+    held = shop.held()
+    monkeypatch.setattr(workshop_module, "MOST_IDLE_BYTES", held // 2)
+    shop.pass_by(LEFT_BEHIND_SECONDS - 50)
+    assert shop.find(first) is run  # a while is no end
+    watched = shop.come("b")
+    shop.pass_by(30, (watched,))
+    assert first not in shop._tickets and watched in shop._tickets
+    assert shop.held() < held // 2
 
 
 def test_an_owner_has_eight_runs(shop):

@@ -34,6 +34,7 @@ def metrics(own: Server) -> str:
         ("dgp_viewers", "gauge", "Tabs that are sent frames", len(viewers)),
         ("dgp_sockets", "gauge", "The sockets of these tabs", sum(len(v.bells) for v in viewers)),
         ("dgp_memory_bytes", "gauge", "Memory that this process holds", held_bytes()),
+        ("dgp_run_bytes", "gauge", "Of it, what runs take", own.workshop.held()),
         ("dgp_frames_total", "counter", "Frames sent since the start", own.frames.total),
         ("dgp_frames_per_second", "gauge", "Frames sent to all tabs, lately", own.frames.rate()),
     )

@@ -1,7 +1,7 @@
 // When what is drawn: frames as they come, the newest of each picture, and who waits for whom.
 
 import { moveTimeline } from "./history.js";
-import { tally } from "./lesson.js";
+import { asking, tally } from "./lesson.js";
 import { picture } from "./pictures.js";
 import { begin, drawnFor, frames, hear, idOf, past } from "./runs.js";
 import { hosts, MAIN, newest, pending, sceneOf, stage, stateOf } from "./shared.js";
@@ -22,7 +22,8 @@ for (const kind of ["pointerdown", "click", "keydown"])
     true,
   );
 
-const busy = () => Math.max(0, (stage.hand ?? -ANSWER) + ANSWER - performance.now());
+const busy = () =>
+  Math.max(0, (stage.hand ?? -ANSWER) + ANSWER - performance.now(), asking());
 
 // What has come of a run that was replaced, should the page's script name it again: by the browser's
 // arrows one comes back to a run, and its first frame may be earlier than the script's word.
@@ -56,7 +57,7 @@ export async function draw(elements) {
   }
   // After a slider another run may begin, whose frames need not queue behind this one.
   if (busy() && stage.slides) return wait(busy());
-  while (busy()) await new Promise((done) => setTimeout(done, busy()));
+  while (busy()) await new Promise((done) => setTimeout(done, Math.min(50, busy())));
   await paint(false);
 }
 

@@ -4,6 +4,7 @@ import { send, stage } from "./shared.js";
 
 const UNHEARD = 3000; // milliseconds after which the script is asked again
 const TELL = 100; // … between two words of a teacher's place
+const ANEW = 2000; // … for which pictures wait at most, while the page is made anew
 const SETTLES = 3000; // … in which a page that grows stays at its place
 const LINE = 0.3; // of the window's height: what lies there is being looked at
 
@@ -35,6 +36,13 @@ export function part(box, { shows, version }, trigger) {
   };
 }
 
+// How long pictures may still wait for what was asked for; they would keep the browser from it.
+let asked = -ANEW;
+export function asking() {
+  const waits = stage.lessonAsked || [...parts.values()].some((one) => one.asked);
+  return waits ? Math.max(0, asked + ANEW - performance.now()) : 0;
+}
+
 export function heard(page) {
   stage.lessonPage = page;
   ask();
@@ -55,7 +63,8 @@ function ask() {
     stage.lessonAsked = null;
     ask();
   }, UNHEARD);
-  Object.assign(stage, { hand: performance.now(), slides: false }); // pictures wait meanwhile
+  asked = performance.now();
+  stage.slides = false;
   lessonTrigger("class", lessonPage.version);
 }
 
@@ -70,7 +79,8 @@ function askPart(box) {
     one.asked = null;
     askPart(box);
   }, UNHEARD);
-  Object.assign(stage, { hand: performance.now(), slides: false });
+  asked = performance.now();
+  stage.slides = false;
   one.trigger("class", version);
 }
 
