@@ -84,6 +84,27 @@ def speed() -> list[dict]:
     ]
 
 
+def scale() -> list[dict]:
+    """From 1e5 rows to a billion: a step, its waits, memory, and how good it gets."""
+    names = {
+        "ms a step": "ms a step",
+        "waits %": "of it waiting for rows, %",
+        "pace of in-memory %": "pace of rows in memory, %",
+        "peak MB": "peak, MB",
+        "rmse": "RMSE",
+        "hours for 500,000 steps (projected)": "hours for 500,000 steps (projected)",
+    }
+    systems = {"sgp": "SGP", "dgp2": "DGP 2", "boosting": "gradient boosting"}
+    order = list(systems)
+    rows = sorted(read("scale.json"), key=lambda row: (row["rows"], order.index(row["model"])))
+    return [
+        {"rows": f"{row['rows']:,}", "model": systems[row["model"]]}
+        | {words: row.get(name) for name, words in names.items()}
+        | {names["peak MB"]: round(row["peak MB"])}
+        for row in rows
+    ]
+
+
 def shown(rows: Sequence[dict]) -> list[dict]:
     """Rows without what the file alone needs."""
     hidden = ("part", "commit", "versions", "machine")
@@ -142,6 +163,20 @@ SECTIONS = (
         "How a step's cost grows",
         "`python -m benchmarks.growth`.",
         lambda: shown(read(growth.MEASURED)),
+    ),
+    (
+        "Scale",
+        "`python -m benchmarks.scale --seconds 60`: 60 seconds of training a model and size, "
+        "minibatches of 10,000, 100 inducing points; gradient boosting gets at most 10 million "
+        "rows, and as long as it takes. Who knows the function has an RMSE of 62.9. Memory is "
+        "above that of the import.",
+        scale,
+    ),
+    (
+        "A class",
+        "`python -m benchmarks.class_follow`: a teacher and eight students in Chromium, all on the "
+        "server's two cores; seconds until the first and the last student's page shows it.",
+        lambda: shown(read("class_follow.json")),
     ),
     (
         "The same numbers as GPflow and GPflux",

@@ -28,7 +28,7 @@ from dgp_core.training.devices import Devices, Shares
 from dgp_core.training.train import LONGEST_CHUNK, Queue
 
 BUFFER_CELLS = 1 << 21
-"""Numbers that are shuffled together: 16 MiB."""
+"""Numbers that are shuffled together, and made ready together: 16 MiB."""
 
 HELD_OUT_ROWS = 10_000
 """Held-out rows that are kept to judge by, at the most; of more, so many by chance."""
@@ -206,7 +206,7 @@ class Stream:
         scaler = self.survey.scaler
         self.buffer = self.buffer or max(1, BUFFER_CELLS // (len(scaler.kept) + len(scaler.y_mean)))
         most = min(LONGEST_CHUNK, -(-self.n // self.minibatch))
-        self.length = int(np.clip(self.buffer // (4 * self.minibatch), 1, most))
+        self.length = int(np.clip(self.buffer // self.minibatch, 1, most))
         self._mine = None if self.devices is None else own_places(self.devices, self.minibatch)
         self._worker = ThreadPoolExecutor(1, "rows")
         self._block = lru_cache(1)(self._read_block)

@@ -22,6 +22,7 @@ from pages.ui.stage.guard import policy
 PARTS = ("BidiComponent", "Button", "ButtonGroup", "Html", "Selectbox", "Slider")
 """Of a page: Streamlit has a script for each."""
 SCRIPTS = Path(__file__).with_name("js")
+STYLES = Path(__file__).with_name("stage.css")
 STATIC = Path(__file__).parents[3] / "static"
 OWN_SCRIPT = re.compile(
     rb"""<script type="module" crossorigin src="(\./static/js/[\w.-]+\.js)"></script>"""
@@ -81,7 +82,8 @@ def page_scripts() -> tuple[str, ...]:
 
 
 class EarlyScripts:
-    """ASGI middleware: the page's HTML asks for the pictures' scripts at once.
+    """ASGI middleware: the page's HTML asks for the pictures' scripts at once, and holds their
+    styles.
 
     The playground's asks first of all for the one that shows pictures before the others start.
     """
@@ -92,7 +94,7 @@ class EarlyScripts:
         own = (script(path.stem) for path in sorted(SCRIPTS.glob("*.js")) if path.stem != "early")
         for path in (*own, *page_scripts()):
             tags += f'<link rel="modulepreload" href="{path}">'
-        self.tags = tags.encode()
+        self.tags = f"{tags}<style>{STYLES.read_text(encoding='utf-8')}</style>".encode()
         early = script("early")
         self.early = "".join(
             f'<link rel="modulepreload" href="{path}">' for path in (early, script("sketch"))

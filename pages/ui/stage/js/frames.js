@@ -12,6 +12,7 @@ const SLOW = 110; // milliseconds of a frame, above which the others take turns
 // Whoever presses a button or moves a slider is answered first: pictures wait meanwhile, and only
 // the newest of each is drawn after that.
 const ANSWER = 250; // milliseconds
+const LATER = 400; // … until what was left is looked at again
 for (const kind of ["pointerdown", "click", "keydown"])
   document.addEventListener(
     kind,
@@ -63,7 +64,7 @@ export async function draw(elements) {
 
 function wait(milliseconds) {
   clearTimeout(stage.later);
-  stage.later = setTimeout(() => paint(true), milliseconds);
+  stage.later = setTimeout(() => paint(true), Math.min(LATER, milliseconds));
 }
 
 let painting = null;
@@ -83,7 +84,7 @@ async function paintPending(all) {
     if (content) await picture(box, content).then(breath);
   }
   stage.cost = 0.7 * (stage.cost ?? 0) + 0.3 * (performance.now() - began);
-  if (pending.size) wait(busy() || 400);
+  if (pending.size) wait(busy() || LATER);
 }
 
 // Lets the browser paint and listen between two pictures.
