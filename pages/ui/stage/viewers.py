@@ -11,7 +11,7 @@ from typing import Any
 from dgp_core.live.limits import MOST_SOCKETS, TOKEN_SECONDS
 from dgp_core.live.run import Run
 
-QUIET_SECONDS = 0.7
+QUIET_SECONDS = 1.2
 """In which a page that follows a teacher's is made anew, before frames keep its browser busy."""
 
 Elements = dict[str, dict]
