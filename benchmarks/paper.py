@@ -23,7 +23,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from benchmarks.recipes import RECIPES, fit
+from benchmarks.recipes import CHOSEN, RECIPES, fit, recipe_for
 from benchmarks.report import append_row, print_table, provenance, read_rows
 from datasets.printed import Printed, Score, printed
 from dgp_core.evaluation.scores import log_likelihood, rmse
@@ -93,7 +93,9 @@ def measure(dataset: Dataset, model: str, split_number: int, recipe: str, inner:
         mixture = LeastSquares.fit(rows.X, rows.Y).predict(scaler.inputs(held_rows.X))
         took = {"steps": 0}
     else:
-        trained = fit(RECIPES[recipe], model_spec(model), rows.X, rows.Y, split_number)
+        trained = fit(
+            recipe_for(recipe, len(rows.X)), model_spec(model), rows.X, rows.Y, split_number
+        )
         fitted = trained.state.model
         latent = predict_latent(fitted, scaler.inputs(held_rows.X), jax.random.key(1))
         mixture = predict_observed(fitted, latent)
@@ -201,15 +203,15 @@ def main():
     parser.add_argument("--models", default="linear,sgp,dgp2,dgp3")
     parser.add_argument("--splits", default="0-19", help="such as 0-19 or 0,3")
     parser.add_argument("--whole", action="store_true", help="all tables, whatever sets are named")
-    parser.add_argument("--recipes", default="default", help=", ".join(RECIPES))
+    parser.add_argument("--recipes", default=CHOSEN, help=", ".join(RECIPES))
     parser.add_argument("--inner", action="store_true", help="score rows of the training part")
     parser.add_argument("--log", type=Path, help="JSON lines to go on from, and to add to")
     parser.add_argument("--report", action="store_true", help="only print what the log holds")
     options = parser.parse_args()
     log = options.log or (TRIED if options.inner else MEASURED)
     recipes = options.recipes.split(",")
-    if unknown := sorted(set(recipes) - set(RECIPES)):
-        parser.error(f"no recipe {', '.join(unknown)}: there are {', '.join(RECIPES)}")
+    if unknown := sorted(set(recipes) - {CHOSEN, *RECIPES}):
+        parser.error(f"no recipe {', '.join(unknown)}: there are {CHOSEN}, {', '.join(RECIPES)}")
     if not options.report:
         if options.data is None:
             parser.error("--data names the folder of .npz files; --report needs none")

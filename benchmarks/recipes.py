@@ -11,6 +11,7 @@ import numpy as np
 
 from dgp_core.gp.model import DeepGP, ModelSpec, create_model
 from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.plan import training
 from dgp_core.training.train import PAPER, Rows, TrainSpec, converged, train_chunk
 
 CHUNK = 100
@@ -114,6 +115,15 @@ def _widened(model: DeepGP) -> DeepGP:
         kernel = replace(layer.kernel, log_lengthscales=wide)  # pyright: ignore
         layers.append(replace(layer, kernel=kernel))
     return replace(model, layers=tuple(layers))
+
+
+CHOSEN = "by size"
+"""The library's own: what `plan.training` proposes for so many rows."""
+
+
+def recipe_for(name: str, n_rows: int) -> Recipe:
+    """The recipe of that name for so many training rows."""
+    return Recipe(training(n_rows)) if name == CHOSEN else RECIPES[name]
 
 
 BASE = TrainSpec()

@@ -36,6 +36,7 @@ from dgp_core.gp.predict import (
 )
 from dgp_core.tables.plain import counted
 from dgp_core.training.optimise import TrainState, create_state
+from dgp_core.training.plan import training
 from dgp_core.training.progress import ProgressBar
 from dgp_core.training.train import HOPELESS, Progress, Rows, TrainSpec, resume
 
@@ -67,7 +68,7 @@ class _DeepGP(BaseEstimator):
         steps: int | None = None,
         learning_rate: float = TrainSpec.learning_rate,
         natural_rate: float = TrainSpec.natural_rate,
-        minibatch: int | None = TrainSpec.minibatch,
+        minibatch: int | Literal["auto"] | None = "auto",
         samples: int = TrainSpec.samples,
         decay: bool = TrainSpec.decay,
         tolerance: float = TrainSpec.tolerance,
@@ -89,7 +90,7 @@ class _DeepGP(BaseEstimator):
         self.steps = steps
         self.learning_rate = learning_rate
         self.natural_rate = natural_rate
-        self.minibatch = minibatch
+        self.minibatch: int | Literal["auto"] | None = minibatch
         self.samples = samples
         self.decay = decay
         self.tolerance = tolerance
@@ -140,20 +141,21 @@ class _DeepGP(BaseEstimator):
 
     # Settings, checked when they are used.
 
-    def _train_spec(self) -> TrainSpec:
+    def _train_spec(self, n_rows: int) -> TrainSpec:
         S = operator.index(self.predict_samples)
         if not 1 <= S <= MOST_PREDICT_SAMPLES:
             raise ValueError(
                 f"predict_samples must be from 1 to {MOST_PREDICT_SAMPLES:,}, not {S}."
             )
-        steps = TrainSpec.steps if self.steps is None else operator.index(self.steps)
+        proposed = training(n_rows)
+        steps = proposed.steps if self.steps is None else operator.index(self.steps)
         return TrainSpec(
             steps=steps,
             learning_rate=float(self.learning_rate),
             natural_rate=float(self.natural_rate),
             # A short run climbs within a fifth of its steps.
             ramp_steps=min(TrainSpec.ramp_steps, steps // 5),
-            minibatch=self._minibatch(),
+            minibatch=self._minibatch(proposed.minibatch),
             samples=operator.index(self.samples),
             decay=bool(self.decay),
             tolerance=float(self.tolerance),
@@ -161,11 +163,11 @@ class _DeepGP(BaseEstimator):
             seed=self._seed(),
         )
 
-    def _minibatch(self) -> int | None:
+    def _minibatch(self, proposed: int | None) -> int | None:
         """Rows a step; a mean-field posterior takes all of them, whatever is set."""
         if self.minibatch is None or (self.posterior == "mean_field" and self.layers > 1):
             return None
-        return operator.index(self.minibatch)
+        return proposed if self.minibatch == "auto" else operator.index(self.minibatch)
 
     def _seed(self) -> int:
         """`random_state` where there is one, as scikit-learn understands it, else `seed`."""
@@ -284,7 +286,7 @@ class _DeepGP(BaseEstimator):
         if not all(np.isfinite(size).all() for size in sizes):
             raise ValueError("X or y holds numbers too large to be scaled: change their unit.")
         most = len(np.unique(X, axis=0)) if len(X) <= SKETCH else len(X)
-        train_spec = self._train_spec()
+        train_spec = self._train_spec(len(X))
         if likelihood == "counts":
             exposure = None if log_exposure is None else np.exp(log_exposure[:, 0])
             self.dispersion_ = dispersion(X, Y, exposure)
@@ -514,7 +516,7 @@ class _DeepGP(BaseEstimator):
             raise ArchiveError("The settings of this estimator are damaged: save it again.")
         try:
             model = cls(**{n: _several(v) for n, v in parameters.items()})
-            model._train_spec()
+            model._train_spec(n_rows=1)  # checks the settings
             # "counts" left the choice to a test.
             chosen = None if model.likelihood == record.task == "counts" else model.likelihood
             model._model_spec(chosen or record.model.likelihood)
@@ -578,10 +580,11 @@ class DeepGPRegressor(RegressorMixin, _DeepGP):
 
     `likelihood` is "gaussian" (the default) or "student_t" for outliers; for counts, "poisson",
     "negative_binomial" where they vary more, or "counts", where a test of the training rows chooses
-    between these two: `model_spec_.likelihood` says which, `dispersion_` why. `steps=None` is the
-    library's own recipe; `seed` fixes everything that is drawn, or `random_state`, where it is
-    given. Missing values (NaN) in X are filled with the training rows' medians and marked in inputs
-    of their own; `missing="drop"` leaves out their rows, "error" refuses them.
+    between these two: `model_spec_.likelihood` says which, `dispersion_` why. `steps=None` and
+    `minibatch="auto"` go by the number of rows; `seed` fixes everything that is drawn, or
+    `random_state`, where it is given. Missing values (NaN) in X are filled with the training rows'
+    medians and marked in inputs of their own; `missing="drop"` leaves out their rows, "error"
+    refuses them.
     """
 
     _estimator = "regressor"

@@ -45,7 +45,7 @@ from dgp_core.tables.table import (
     read_alike,
     read_table,
 )
-from dgp_core.training.plan import FULL_BATCH
+from dgp_core.training.plan import training
 from dgp_core.training.processes import lead_first
 from dgp_core.training.progress import PassBar
 from dgp_core.training.rows import HELD_OUT_ROWS, Sample, Survey, survey
@@ -133,7 +133,7 @@ def _fit_in_parts(args: argparse.Namespace) -> int:
     n = sum(result.sizes)
     record = create_archive(args, inputs, Y, n, result.scaler, recipe, source, result.domain)
     if record.training.minibatch is None or record.training.minibatch > n:
-        batch = min(FULL_BATCH, n)
+        batch = training(n).minibatch or n
         record = replace(record, training=replace(record.training, minibatch=batch))
     log(_are(result.rows - n, "held out"))
     with stream(record, parts, result) as supply:

@@ -19,14 +19,12 @@ MOST_INDUCING = 100
 LINE_INDUCING = 50
 """M where there is a single input: on a line, more would lie on top of each other."""
 
-FULL_BATCH = 1000
-"""Up to so many rows, every step takes all of them."""
+LENGTHS = ((2_000, 4_000, 250), (20_000, 15_000, 500), (7_500_000, 15_000, 1_000))
+"""Up to how many rows, steps, and rows a step: small sets gain nothing by more of either, and with
+thousands of rows each must be seen often enough. Chosen by rows held out inside the training part
+(benchmarks/recipe.jsonl); beyond the last of them it is FOR_MORE."""
 
-STEPS = (5000, 10_000, 20_000)
-"""Steps to choose from: the library's own recipe, and more where rows are millions."""
-
-SEEN = 2
-"""How often each row should be seen, at the least, as long as there is a number of steps for it."""
+FOR_MORE = (20_000, 1_000)
 
 MANY_ROWS = 20_000
 """From so many rows on, one split holds out enough rows to judge by."""
@@ -110,23 +108,28 @@ def propose(
         )
     most = LINE_INDUCING if n_inputs == 1 else MOST_INDUCING
     M = max(1, min(most, n_rows // 2))
-    batch = None if n_rows <= FULL_BATCH else FULL_BATCH
-    seen = [n for n in STEPS if n * FULL_BATCH >= SEEN * n_rows]
-    steps = seen[0] if seen else STEPS[-1]
+    train = training(n_rows, seed)
     likelihood = for_task(task, n_outputs, n_classes)
     many = likelihood in ("robust_max", "softmax")
     return Plan(
         model=ModelSpec(layers=2, inducing=M, likelihood=likelihood),
-        train=TrainSpec(steps=steps, minibatch=batch, seed=seed),
+        train=train,
         n_rows=n_rows,
         n_inputs=n_inputs,
         n_outputs=n_classes if many else n_outputs,
         folds=FOLDS if 2 * FOLDS <= n_rows < MANY_ROWS else 0,
-        why=_reasons(n_rows, n_inputs, M, steps),
+        why=_reasons(n_rows, n_inputs, M, train),
     )
 
 
-def _reasons(n_rows: int, n_inputs: int, M: int, steps: int) -> str:
+def training(n_rows: int, seed: int = 0) -> TrainSpec:
+    """The steps, and the rows a step, that reach the paper's quality with so many rows."""
+    lengths = (length for most, *length in LENGTHS if n_rows <= most)
+    steps, batch = next(lengths, FOR_MORE)
+    return TrainSpec(steps=steps, minibatch=batch if batch < n_rows else None, seed=seed)
+
+
+def _reasons(n_rows: int, n_inputs: int, M: int, train: TrainSpec) -> str:
     """Why a plan is as it is."""
     if M < (LINE_INDUCING if n_inputs == 1 else MOST_INDUCING):
         points = "with half as many inducing points as rows, every fold has rows enough"
@@ -134,13 +137,12 @@ def _reasons(n_rows: int, n_inputs: int, M: int, steps: int) -> str:
         points = f"along one input, more than {M} inducing points would lie on top of each other"
     else:
         points = f"{M} inducing points are the paper's number"
-    seen = steps * FULL_BATCH / n_rows
-    times = "once" if seen < 1.5 else "twice" if seen < 2.5 else f"{seen:,.0f} times"
-    length = (
-        "so few rows can go through every step together"
-        if n_rows <= FULL_BATCH
-        else f"in {steps:,} steps each row is seen about {times}"
-    )
+    if train.minibatch is None:
+        length = "so few rows can go through every step together"
+    else:
+        seen = train.steps * train.minibatch / n_rows
+        times = "once" if seen < 1.5 else "twice" if seen < 2.5 else f"{seen:,.0f} times"
+        length = f"in {train.steps:,} steps each row is seen about {times}"
     return f"Why so? Two layers are the fewest that are deep, and the quickest; {points}; {length}."
 
 

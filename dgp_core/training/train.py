@@ -46,7 +46,8 @@ class TrainSpec:
     """How a model is trained. Only minibatch, samples and natural trigger a recompilation.
 
     The defaults are the quickest way that was found to the paper's quality: natural gradients, five
-    times the paper's learning rate, and a fall of both rates at the end.
+    times the paper's learning rate, and a fall of both rates at the end; `plan.training` has the
+    steps and rows a step for a set's size.
     """
 
     steps: int = 5000

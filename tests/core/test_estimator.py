@@ -104,8 +104,14 @@ def test_clone_and_repr():
     assert repr(model) == "DeepGPRegressor(kernels=('rbf', 'linear', 'rbf'), layers=3, seed=4)"
 
 
-def test_defaults_are_the_librarys_recipe():
-    assert DeepGPRegressor()._train_spec() == TrainSpec()
+@pytest.mark.parametrize(
+    ("n_rows", "steps", "minibatch"),
+    [(200, 4000, None), (1500, 4000, 250), (8000, 15_000, 500), (10**6, 15_000, 1000)],
+)
+def test_defaults_go_by_the_number_of_rows(n_rows, steps, minibatch):
+    assert DeepGPRegressor()._train_spec(n_rows) == TrainSpec(steps=steps, minibatch=minibatch)
+    own = DeepGPRegressor(steps=30, minibatch=None)._train_spec(n_rows)
+    assert (own.steps, own.minibatch) == (30, None)
 
 
 def test_pipeline_scores_and_search():

@@ -27,17 +27,22 @@ from dgp_core.training.train import TrainSpec
         (
             (20, 1),
             "20 rows and 1 column: 2 layers of 10 inducing points, all rows in every step, "
-            "5,000 steps.",
+            "4,000 steps.",
         ),
         (
             (2000, 8),
-            "2,000 rows and 8 columns: 2 layers of 100 inducing points, minibatches of 1,000, "
-            "5,000 steps.",
+            "2,000 rows and 8 columns: 2 layers of 100 inducing points, minibatches of 250, "
+            "4,000 steps.",
+        ),
+        (
+            (8192, 8),
+            "8,192 rows and 8 columns: 2 layers of 100 inducing points, minibatches of 500, "
+            "15,000 steps.",
         ),
         (
             (1_000_000, 50),
             "1,000,000 rows and 50 columns: 2 layers of 100 inducing points, minibatches of "
-            "1,000, 5,000 steps.",
+            "1,000, 15,000 steps.",
         ),
     ],
 )
@@ -48,10 +53,10 @@ def test_a_plan_is_said_in_words(size, sentence):
 @pytest.mark.parametrize(
     ("size", "steps", "reason"),
     [
-        ((20, 1), 5000, "half as many inducing points as rows"),
-        ((160, 1), 5000, "along one input, more than 50"),
-        ((1_000_000, 50), 5000, "each row is seen about 5 times"),
-        ((4_000_000, 5), 10_000, "each row is seen about 2 times"),
+        ((20, 1), 4000, "half as many inducing points as rows"),
+        ((160, 1), 4000, "along one input, more than 50"),
+        ((1_000_000, 50), 15_000, "each row is seen about 15 times"),
+        ((7_500_000, 5), 15_000, "each row is seen about twice"),
         ((20_000_000, 3), 20_000, "each row is seen about once"),
     ],
 )

@@ -34,7 +34,7 @@ from pages.ui.your_data.upload_state import (
 KERNELS = ("rbf", "matern12", "matern32", "matern52", "rational_quadratic")
 LONG_SECONDS = 300.0
 """Folds that would take longer are not proposed: they can be added once the main fit is over."""
-STEPS = (10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+STEPS = (10, 100, 500, 1000, 2000, 4000, 8000, 15_000, 20_000, 50_000)
 LIKELIHOOD_NAMES = {
     "gaussian": "Gaussian",
     "student_t": "Student's t",
