@@ -1,6 +1,7 @@
 """Compiled programs of size classes: made once, kept on disk, loaded when somebody needs one.
 
-A program takes seconds to compile and some forty megabytes once it is loaded. A server lets
+A program takes seconds to compile and some twenty megabytes once it is loaded, twice that where it
+is not slim (`slim.py`). A server lets
 processes of their own compile (`Programs.employ`), so that neither the memory nor the time of it is
 the server's, and lets go of programs that nobody has used for a while.
 
@@ -37,6 +38,7 @@ from dgp_core.training import generic
 from dgp_core.training.compile_cache import cache_folder, processor, without_cache
 from dgp_core.training.generic import Size
 from dgp_core.training.memory import give_back
+from dgp_core.training.slim import slim
 
 OPTIONS = {
     "xla_cpu_use_fusion_emitters": False,
@@ -101,6 +103,7 @@ SOURCES = (
     "training/train.py",
     "training/generic.py",
     "training/programs.py",
+    "training/slim.py",
     "live/views/evaluate.py",
 )
 """What programs are made of; a change of any is another version of them all."""
@@ -115,11 +118,11 @@ def compile_program(program: Program) -> jax.stages.Compiled:
         return lowered.compile(compiler_options=options)
 
 
-def _load(program: Program, path: Path) -> Callable:
+def _load(program: Program, payload: bytes) -> Callable:
     built = BUILDERS[program.name](program.size)
     _prepare_lapack()
     return serialize_executable.deserialize_and_load(
-        path.read_bytes(),
+        payload,
         jax.tree.structure((built.arguments, {})),
         jax.tree.structure(built.result),
     )
@@ -235,10 +238,15 @@ class Programs:
             self._compilers = None
 
     def store(self, program: Program) -> None:
-        """Compiles a program and keeps it on disk: what a compiler does."""
+        """Compiles a program and keeps it on disk, slim where that loads: what a compiler does."""
         path = self._path(program)
-        if path is not None and not path.is_file():
-            self._write(path, compile_program(program))
+        if path is None or path.is_file():
+            return
+        payload = serialize_executable.serialize(compile_program(program))[0]
+        with suppress(Exception):  # another XLA's: kept as it is
+            _load(program, lighter := slim(payload))
+            payload = lighter
+        self._write(path, payload)
 
     def _make(self, program: Program) -> Callable:
         path = self._path(program)
@@ -249,19 +257,19 @@ class Programs:
                 self._compilers.ask(program, urgent=True).result()
         if path.is_file():
             try:
-                function = _load(program, path)
+                function = _load(program, path.read_bytes())
                 give_back()
                 return function
             except Exception:  # written by something else: made anew
                 path.unlink(missing_ok=True)
         compiled = compile_program(program)
-        self._write(path, compiled)
+        with suppress(ValueError):  # it cannot be serialised
+            self._write(path, serialize_executable.serialize(compiled)[0])
         return compiled
 
-    def _write(self, path: Path, compiled: jax.stages.Compiled) -> None:
-        with suppress(OSError, ValueError):  # a full disk keeps nothing, and nothing fails
+    def _write(self, path: Path, payload: bytes) -> None:
+        with suppress(OSError):  # a full disk keeps nothing, and nothing fails
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            payload = serialize_executable.serialize(compiled)[0]
             part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
             part.write_bytes(payload)
             part.replace(path)

@@ -50,8 +50,13 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def program():
-    """The program of a size class, compiled or loaded as a run's is."""
-    return lambda size: programs().get(Program("train", size))
+    """The program of a size class, compiled, made slim and loaded as a server's is."""
+
+    def load(size: Size):
+        programs().store(Program("train", size))
+        return programs().get(Program("train", size))
+
+    return load
 
 
 def problem(spec: ModelSpec, train: TrainSpec):
