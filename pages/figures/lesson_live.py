@@ -24,7 +24,7 @@ from pages.figures.boards import (
     star_row,
 )
 from pages.figures.classes import colour
-from pages.figures.marks import band, base_layout, labelled_axis, line, saying, typed
+from pages.figures.marks import band, base_layout, curve, labelled_axis, saying, typed
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 from pages.figures.plane import plane_legend, recorded_map
 from pages.figures.playground import (
@@ -268,18 +268,12 @@ def parts_figure(
         name = f"KL of layer {l + 1}"
         colour = KL_COLOURS[l % len(KL_COLOURS)]
         traces.append(band(step, levels[:, l + 1], levels[:, l], name, tint(colour, 0.45)))
-    for name, values, stroke in (
-        ("fit", levels[:, 0], {"color": ink.data, "width": 1.8, "dash": "dash"}),
-        ("bound", levels[:, -1], {"color": DEEP, "width": 2.6}),
+    for name, values, shade, width, dash in (
+        ("fit", levels[:, 0], ink.data, 1.8, "dash"),
+        ("bound", levels[:, -1], DEEP, 2.6, ""),
     ):
-        traces.append(
-            {
-                **line(typed(step), typed(values)),
-                "name": name,
-                "line": stroke,
-                "hovertemplate": name + " %{y:,.1f} nats at step %{x:,.0f}<extra></extra>",
-            }
-        )
+        hover = name + " %{y:,.1f} nats at step %{x:,.0f}"
+        traces.append(curve(step, values, name, shade, width, hover, dash))
     layout["yaxis"]["range"] = bound_range([levels[:, -1], levels[:, 0]])
     return {"data": traces, "layout": layout}
 
