@@ -260,71 +260,56 @@ LESSON = lesson.Lesson(
             "is more than 10 nats lower than at ℓ = 1. Between the two noises at ℓ = 1 it differs "
             "by less than a tenth of a nat: three points are too few to tell noise from signal.",
         ),
-        lesson.Question(
+        lesson.question(
             "You put two points at the same x, with different y. What does the posterior do?",
-            (
-                (
-                    "It fails: a function has one value at each x.",
-                    False,
-                    "It would fail without noise. With σ above zero, both points are allowed to "
-                    "lie beside the function.",
-                ),
-                (
-                    "It passes between them, and is surer there than after one point.",
-                    True,
-                    "Each point is the function and some noise. Two measurements at one place "
-                    "average: the mean goes between, and the variance falls. Try it.",
-                ),
-                (
-                    "It passes through the newer one.",
-                    False,
-                    "Order means nothing here: the formula treats all points alike.",
-                ),
+            lesson.wrong(
+                "It fails: a function has one value at each x.",
+                "It would fail without noise. With σ above zero, both points are allowed to lie "
+                "beside the function.",
+            ),
+            lesson.right(
+                "It passes between them, and is surer there than after one point.",
+                "Each point is the function and some noise. Two measurements at one place "
+                "average: the mean goes between, and the variance falls. Try it.",
+            ),
+            lesson.wrong(
+                "It passes through the newer one.",
+                "Order means nothing here: the formula treats all points alike.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "You move one point far up, and leave its x as it is. What happens to the shade?",
-            (
-                (
-                    "It widens, because the point is surprising.",
-                    False,
-                    "A person would be surprised; a GP with a fixed kernel is not. Look at the "
-                    "second line of the posterior: y does not occur in it. Surprise shows in the "
-                    "evidence, which falls.",
-                ),
-                (
-                    "Its width stays the same; only the mean moves.",
-                    True,
-                    "The variance depends on the inputs alone. This is special to Gaussian noise "
-                    "with a fixed kernel, and deep models will not have it.",
-                ),
-                (
-                    "It narrows around the point.",
-                    False,
-                    "It was as narrow before: the point's x has not changed.",
-                ),
+            lesson.wrong(
+                "It widens, because the point is surprising.",
+                "A person would be surprised; a GP with a fixed kernel is not. Look at the second "
+                "line of the posterior: y does not occur in it. Surprise shows in the evidence, "
+                "which falls.",
+            ),
+            lesson.right(
+                "Its width stays the same; only the mean moves.",
+                "The variance depends on the inputs alone. This is special to Gaussian noise with "
+                "a fixed kernel, and deep models will not have it.",
+            ),
+            lesson.wrong(
+                "It narrows around the point.",
+                "It was as narrow before: the point's x has not changed.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "Which belief says “f can change a lot over five units, but hardly within one”?",
-            (
-                (
-                    "A long lengthscale, such as 20.",
-                    False,
-                    "Then f would still be nearly the same five units away.",
-                ),
-                (
-                    "A lengthscale of about 2, with a smooth kernel.",
-                    True,
-                    "Within half a lengthscale the RBF's correlation stays above 0.88; two and a "
-                    "half lengthscales away it is below 0.05.",
-                ),
-                (
-                    "A lengthscale of about 2, with Matérn 1/2.",
-                    False,
-                    "The distance is right, but Matérn 1/2 lets f jump about within a short "
-                    "stretch: at half a lengthscale the correlation is already down to 0.61.",
-                ),
+            lesson.wrong(
+                "A long lengthscale, such as 20.",
+                "Then f would still be nearly the same five units away.",
+            ),
+            lesson.right(
+                "A lengthscale of about 2, with a smooth kernel.",
+                "Within half a lengthscale the RBF's correlation stays above 0.88; two and a half "
+                "lengthscales away it is below 0.05.",
+            ),
+            lesson.wrong(
+                "A lengthscale of about 2, with Matérn 1/2.",
+                "The distance is right, but Matérn 1/2 lets f jump about within a short stretch: "
+                "at half a lengthscale the correlation is already down to 0.61.",
             ),
         ),
     ),

@@ -46,6 +46,9 @@ from pages.ui.lessons.parts import (
     Question,
     Try,
     Words,
+    question,
+    right,
+    wrong,
 )
 from pages.ui.lessons.printing import print_button, printed
 from pages.ui.lessons.worksheet import CITATION, sheet, solutions
@@ -70,9 +73,12 @@ __all__ = [
     "Words",
     "hand",
     "locked",
+    "question",
+    "right",
     "sheet",
     "show",
     "take_hands",
+    "wrong",
 ]
 
 STYLE = """<style>
