@@ -564,7 +564,8 @@ _SETS = (
         "Energy of buildings",
         768,
         tuple(
-            """compactness surface wall roof height orientation glazing glazing_distribution""".split()
+            """compactness surface wall roof height orientation glazing
+            glazing_distribution""".split()
         ),
         "heating_load",
         "Heat that a building needs, from its shape. It was computed, not measured, so there is "

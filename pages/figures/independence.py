@@ -11,7 +11,7 @@ from dgp_core.gp.data import Dataset
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.independence import Passage, passage_at, signal_history
 from dgp_core.live.views.mixture import calibration
-from pages.figures.boards import Elements, Look
+from pages.figures.boards import Elements, Look, kept, picture
 from pages.figures.lesson_live import chosen
 from pages.figures.marks import base_layout, curve, labelled_axis, saying, scatter
 from pages.figures.palette import DEEP, SINGLE, Ink, tint
@@ -120,10 +120,9 @@ def with_passage(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> E
             ),
         }
         words = passage_words(run, moment, way)
-    for name, (figure, alt) in figures.items():
-        figure["layout"]["uirevision"] = f"{run.dataset.name}{look.star}"
-        elements[name] = {"figure": figure, "alt": alt, "paper": look.ink.paper}
-    return elements | {"passage_words": {"text": words}}
+    own = {name: picture(figure, alt, look.ink) for name, (figure, alt) in figures.items()}
+    kept(own, f"{run.dataset.name}{look.star}")
+    return elements | own | {"passage_words": {"text": words}}
 
 
 def passage_words(run: Run, moment: Snapshot, way: Passage) -> str:

@@ -58,9 +58,13 @@ def curve(
     return line(_sent(x), _sent(y)) | {"name": name, "line": stroke} | _said(hover) | more
 
 
-def scatter(x, y, name: str, marker: dict, hover: str = "", **more) -> dict:
-    """Marks with their name; the pointer is told `hover`, or nothing."""
-    places = {"type": "scatter", "mode": "markers", "x": _sent(x), "y": _sent(y)}
+def scatter(x, y, name: str, marker: dict, hover: str = "", packed: bool = True, **more) -> dict:
+    """Marks with their name; the pointer is told `hover`, or nothing.
+
+    What the report draws too has its numbers as they are, not `packed`.
+    """
+    x, y = (_sent(x), _sent(y)) if packed else (x, y)
+    places = {"type": "scatter", "mode": "markers", "x": x, "y": y}
     return places | {"name": name, "marker": marker} | _said(hover) | more
 
 
