@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from datasets.catalogue import entry
-from datasets.measured import regression
+from datasets.measured import regression as measured
 from datasets.printed import SETS, Score, printed
 from datasets.starts import film
 from dgp_core.training.plan import counted
@@ -21,6 +21,7 @@ from pages.figures.depth_table import (
     summary,
 )
 from pages.figures.lesson_live import with_layers
+from pages.figures.scale import markdown_table
 from pages.ui.choices import Choices
 from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
@@ -31,11 +32,6 @@ HARM = 0.05
 """Nats per row: less is negligible."""
 
 ink = page_ink()
-
-
-def measured() -> list[dict]:
-    """Rows that were measured."""
-    return regression()
 
 
 def sets() -> tuple[str, ...]:
@@ -81,9 +77,7 @@ def table(name: str, show: str = "both") -> str:
         model: title + (f", {counted(found['loglik'][model][2], 'split')}" if model in ours else "")
         for model, title in MODELS.items()
     }
-    lines = beside(ours, name, titles if show != "paper" else MODELS, show)
-    rule = [":--"] + ["--:"] * (len(lines[0]) - 1)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (lines[0], rule, *lines[1:]))
+    return markdown_table(beside(ours, name, titles if show != "paper" else MODELS, show))
 
 
 def tables() -> str:

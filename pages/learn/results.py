@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from datasets.measured import pictures as measured_pictures
+from datasets.measured import pictures as measured
 from datasets.printed import ERRATA, SYSTEMS, Score, printed, size
 from pages.figures.scale import markdown_table, systems_figure
 from pages.ui.lessons import lesson
@@ -33,13 +33,8 @@ SET = lesson.Hand("results_set", "mnist", tuple(SETS))
 ink = page_ink()
 
 
-def measured() -> list[dict]:
-    """Rows that were measured; of a model that was fitted again, the last counts."""
-    return measured_pictures()
-
-
 def ours(name: str) -> dict[str, float]:
-    """Test accuracy of our models on a set, in per cent."""
+    """Test accuracy of our models on a set, in per cent; of one fitted again, the last counts."""
     return {row["model"]: 100 * row["accuracy"] for row in measured() if row["set"] == name}
 
 

@@ -70,10 +70,6 @@ def set_points(points: tuple) -> None:
     memory.gp_points, memory.gp_full = points, False
 
 
-def redraw() -> None:
-    memory.gp_seed = (memory.gp_seed + 1) % len(SEED.offered)
-
-
 def put_typed() -> None:
     put(memory.gp_x, memory.gp_y)
 
@@ -106,29 +102,9 @@ def gp() -> None:
     points = memory.gp_points
     seen = gp_by_hand(kernel, lengthscale, noise, points, memory.gp_seed)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.button(
-            "Draw others",
-            icon=":material/casino:",
-            on_click=redraw,
-            key="gp_redraw",
-            disabled=lesson.locked(),
-        )
-        st.button(
-            "Three points",
-            icon=":material/scatter_plot:",
-            on_click=set_points,
-            args=(EXAMPLE,),
-            key="gp_example",
-            disabled=lesson.locked(),
-        )
-        st.button(
-            "Clear",
-            icon=":material/delete:",
-            on_click=set_points,
-            args=((),),
-            key="gp_clear",
-            disabled=not points or lesson.locked(),
-        )
+        lesson.button("Draw others", "casino", lesson.redraw, SEED, key="gp_redraw")
+        lesson.button("Three points", "scatter_plot", set_points, EXAMPLE, key="gp_example")
+        lesson.button("Clear", "delete", set_points, (), key="gp_clear", disabled=not points)
         with st.popover("Type coordinates", icon=":material/keyboard:"):
             st.number_input("x", float(GRID[0]), float(GRID[-1]), 0.0, 0.1, key="gp_x")
             st.number_input("y", -3.0, 3.0, 1.0, 0.1, key="gp_y")

@@ -25,22 +25,11 @@ memory.setdefault("compose_first", 0)
 memory.setdefault("compose_second", 0)
 
 
-def another(layer: str) -> None:
-    memory[f"compose_{layer}"] = (memory[f"compose_{layer}"] + 1) % 1000
-
-
 def by_hand() -> None:
     """Draw a first layer, draw a second, and see what they make together."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         for layer, name in (("first", "Draw another f¹"), ("second", "Draw another f²")):
-            st.button(
-                name,
-                icon=":material/casino:",
-                on_click=another,
-                args=(layer,),
-                key=f"redraw_{layer}",
-                disabled=lesson.locked(),
-            )
+            lesson.button(name, "casino", lesson.redraw, DRAWS[layer], key=f"redraw_{layer}")
     left, right = st.columns(2, gap="medium")
     mean = left.segmented_control(
         "First layer",

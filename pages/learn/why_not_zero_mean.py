@@ -47,10 +47,6 @@ memory = st.session_state
 memory.setdefault("prior_seed", 0)
 
 
-def redraw() -> None:
-    memory.prior_seed = (memory.prior_seed + 1) % 1000
-
-
 def priors() -> tuple[PriorView, ...]:
     return tuple(prior_view(MOST_LAYERS, mean, seed=memory.prior_seed) for mean in MEANS)
 
@@ -65,13 +61,8 @@ def draws() -> None:
         **lesson.hand(DEPTH),
         help="The layers below stay as they are; each step adds one more on top.",
     )
-    right.button(
-        "Draw others",
-        icon=":material/casino:",
-        on_click=redraw,
-        key="prior_redraw",
-        disabled=lesson.locked(),
-    )
+    with right:
+        lesson.button("Draw others", "casino", lesson.redraw, SEED, key="prior_redraw")
     for column, seen in zip(st.columns(3, gap="medium"), priors(), strict=True):
         words = MEANS[seen.mean_function]
         with column, st.container(gap="xsmall"):
