@@ -46,7 +46,7 @@ def tally(y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, float]:
     return 0.5 * (edges[1:] + edges[:-1]), counts, float(edges[1] - edges[0])
 
 
-def line(x: dict, y: dict) -> dict:
+def line(x: dict | list, y: dict | list) -> dict:
     return {"type": "scatter", "mode": "lines", "x": x, "y": y}
 
 

@@ -46,8 +46,8 @@ def map_figure(
         surface = [_probability(view, panel, dash, ink)]
     else:
         surface = [_mean(view, panel, dash, ink)]
-    hover = "inducing point at (%{x:.3g}, %{y:.3g})"
-    inducing = scatter(*panel.inducing.T[:2], "inducing points", triangle(ink, 9), hover)
+    z, hover = panel.inducing, "inducing point at (%{x:.3g}, %{y:.3g})"
+    inducing = scatter(z[:, 0], z[:, 1], "inducing points", triangle(ink, 9), hover)
     data = _data(view.data_x, view.data_y, view.y_name, view.classes, ink, view.rows)
     layout = _plane_layout(view.input_names, ink, height)
     layout["xaxis"]["range"] = [float(view.a[0]), float(view.a[-1])]
@@ -387,7 +387,7 @@ def _passing(view: View2D, grid: np.ndarray, points: np.ndarray, suffix: str, in
     ):
         gaps = np.full((len(part), 1, 2), np.nan)
         path = np.concatenate([part, gaps], 1).reshape(-1, 2)
-        traces.append(curve(*path.T, name, shade, 1, dash=dash, **_on(suffix)))
+        traces.append(curve(path[:, 0], path[:, 1], name, shade, 1, dash=dash, **_on(suffix)))
     return [*traces, _followed(view, points, suffix, side, ink)]
 
 
@@ -421,7 +421,7 @@ def _inducing(places: np.ndarray | None, name: str, suffix: str, ink: Ink) -> li
     if places is None:
         return []
     hover = name + " (%{x:.3g}, %{y:.3g})"
-    return [scatter(*places.T[:2], name, triangle(ink, 6), hover, **_on(suffix))]
+    return [scatter(places[:, 0], places[:, 1], name, triangle(ink, 6), hover, **_on(suffix))]
 
 
 def _own_map(view: View2D, layer: WarpPanel, ink: Ink) -> list[dict]:

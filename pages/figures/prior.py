@@ -141,7 +141,7 @@ def warp_figure(grid: WarpedGrid, depth: int, ink: Ink, height: int = 320) -> di
             for a, s in zip(grid.start[k, :, along], squeezed, strict=True)
         ]
         name, dash = f"{names[fixed]} input {start:.2g}", "solid" if k < K else "dot"
-        way = curve(*path.T, name, _on_scale(share), 1.6, "from %{customdata}", dash)
+        way = curve(path[:, 0], path[:, 1], name, _on_scale(share), 1.6, "from %{customdata}", dash)
         traces.append(way | {"customdata": began})
     return {"data": traces, "layout": layout}
 

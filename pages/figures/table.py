@@ -238,7 +238,8 @@ def hidden_figure(view: ViewMany, layer: HiddenPanel, ink: Ink, height: int = 19
     if view.classes:
         traces = [
             scatter(
-                *points[y == c].T[:2],
+                points[y == c, 0],
+                points[y == c, 1],
                 plain(name),
                 class_marker(c, ink, 6),
                 plain(name) + ", row %{customdata}",
@@ -261,7 +262,7 @@ def hidden_figure(view: ViewMany, layer: HiddenPanel, ink: Ink, height: int = 19
     }
     hover = plain(view.y_name) + " %{marker.color:.3g}, row %{customdata}"
     rows = typed(view.rows, "i4")
-    trace = scatter(*points.T[:2], "training rows", marker, hover, customdata=rows)
+    trace = scatter(points[:, 0], points[:, 1], "training rows", marker, hover, customdata=rows)
     return {"data": [trace], "layout": layout}
 
 
