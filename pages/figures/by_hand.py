@@ -23,6 +23,7 @@ from pages.figures.marks import (
     heading,
     labelled_axis,
     lines,
+    plot,
     scatter,
     triangle,
     upright,
@@ -176,9 +177,7 @@ def _map_figure(
     height: int,
 ) -> dict:
     """A map from a to b, and where it takes one input."""
-    layout = base_layout(ink, height) | {"showlegend": False, "margin": TITLED}
-    layout["xaxis"] = labelled_axis(ink, names[0])
-    layout["yaxis"] = labelled_axis(ink, names[1])
+    layout = plot(ink, height, names[0], names[1], showlegend=False, margin=TITLED)
     layout["annotations"] = [heading(f"{mark[0]:.2f} goes to {mark[1]:.2f}".replace("-", "−"))]
     diamond = {"size": 10, "color": SINGLE, "symbol": "diamond"}
     return {

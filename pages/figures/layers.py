@@ -19,6 +19,7 @@ from pages.figures.marks import (
     line,
     lines,
     log_ticks,
+    plot,
     saying,
     scatter,
     typed,
@@ -169,9 +170,7 @@ def without_figure(
     part = removal.without[index]
     if removal.x is None or removal.mean is None or part.mean is None:
         return saying("This picture needs one input<br>and no more than two classes.", ink, height)
-    layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(ink, plain(removal.x_name))
-    layout["yaxis"] = labelled_axis(ink, plain(removal.y_name))
+    layout = plot(ink, height, plain(removal.x_name), plain(removal.y_name))
     x = removal.x
     layout["xaxis"]["range"] = [float(x[0]), float(x[-1])]
     traces = []

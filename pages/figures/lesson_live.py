@@ -26,7 +26,7 @@ from pages.figures.boards import (
     star_row,
 )
 from pages.figures.classes import colour
-from pages.figures.marks import band, base_layout, curve, labelled_axis, saying, typed
+from pages.figures.marks import band, base_layout, curve, labelled_axis, plot, saying, typed
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 from pages.figures.plane import plane_legend, recorded_map
 from pages.figures.playground import (
@@ -170,9 +170,7 @@ def classes_figure(
     height: int = 320,
 ) -> dict:
     """Points (R, 2), each drawn as the number of its class and in its colour."""
-    layout = base_layout(ink, height) | {"showlegend": False}
-    layout["xaxis"] = labelled_axis(ink, plain(names[0]))
-    layout["yaxis"] = labelled_axis(ink, plain(names[1]))
+    layout = plot(ink, height, plain(names[0]), plain(names[1]), showlegend=False)
     traces = [
         {
             "type": "scatter",

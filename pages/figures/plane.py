@@ -13,6 +13,7 @@ from pages.figures.marks import (
     frame,
     heading,
     labelled_axis,
+    plot,
     scatter,
     triangle,
     typed,
@@ -359,9 +360,7 @@ def _data(X, y, y_name: str, classes: tuple[str, ...], ink: Ink, rows: np.ndarra
 
 
 def _plane_layout(names: tuple[str, ...], ink: Ink, height: int) -> dict:
-    layout: dict = base_layout(ink, height) | {"showlegend": False}
-    layout["xaxis"] = labelled_axis(ink, plain(names[0]))
-    layout["yaxis"] = labelled_axis(ink, plain(names[1]))
+    layout = plot(ink, height, plain(names[0]), plain(names[1]), showlegend=False)
     return layout
 
 

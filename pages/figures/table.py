@@ -14,6 +14,7 @@ from pages.figures.marks import (
     frame,
     heading,
     labelled_axis,
+    plot,
     scatter,
     tally,
     typed,
@@ -224,9 +225,7 @@ def response_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
 
 def hidden_figure(view: ViewMany, layer: HiddenPanel, ink: Ink, height: int = 190) -> dict:
     """The rows as they leave a layer; colours are the observed y, or symbols the class."""
-    layout: dict = base_layout(ink, height) | {"showlegend": False}
-    layout["xaxis"] = labelled_axis(ink, plain(layer.names[0]))
-    layout["yaxis"] = labelled_axis(ink, plain(layer.names[1]))
+    layout = plot(ink, height, plain(layer.names[0]), plain(layer.names[1]), showlegend=False)
     layout["meta"] = {"follow": ""}
     for axis in ("xaxis", "yaxis"):
         layout[axis]["title"] |= {"font": {"size": 11}, "standoff": 2}
