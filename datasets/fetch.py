@@ -563,15 +563,9 @@ _SETS = (
         "energy",
         "Energy of buildings",
         768,
-        (
-            "compactness",
-            "surface",
-            "wall",
-            "roof",
-            "height",
-            "orientation",
-            "glazing",
-            "glazing_distribution",
+        tuple(
+            """compactness surface wall roof height orientation glazing
+            glazing_distribution""".split()
         ),
         "heating_load",
         "Heat that a building needs, from its shape. It was computed, not measured, so there is "
@@ -609,23 +603,10 @@ _SETS = (
         "naval",
         "Naval propulsion",
         11_934,
-        (
-            "lever",
-            "speed",
-            "turbine_torque",
-            "turbine_rate",
-            "generator_rate",
-            "starboard_torque",
-            "port_torque",
-            "exit_temperature",
-            "inlet_temperature",
-            "outlet_temperature",
-            "exit_pressure",
-            "inlet_pressure",
-            "outlet_pressure",
-            "exhaust_pressure",
-            "injection",
-            "fuel",
+        tuple(
+            """lever speed turbine_torque turbine_rate generator_rate starboard_torque port_torque
+            exit_temperature inlet_temperature outlet_temperature exit_pressure inlet_pressure
+            outlet_pressure exhaust_pressure injection fuel""".split()
         ),
         "compressor_decay",
         "How worn a frigate's compressor is, from 16 readings of a simulator; two of them never "
@@ -698,16 +679,7 @@ _SETS = (
         "airline",
         "Flight delays of 2008",
         AIRLINE_ROWS,
-        (
-            "month",
-            "day",
-            "day_of_week",
-            "plane_age",
-            "air_time",
-            "distance",
-            "arr_min",
-            "dep_min",
-        ),
+        tuple("month day day_of_week plane_age air_time distance arr_min dep_min".split()),
         "arr_delay",
         "Delays of 800,000 flights of January to April 2008 (700,000 to train on, 100,000 to "
         "test): the set that showed that GPs can use minibatches.",

@@ -129,15 +129,9 @@ _SHIPPED = (
         "Concrete strength",
         "concrete.csv",
         1030,
-        (
-            "cement",
-            "blast_furnace_slag",
-            "fly_ash",
-            "water",
-            "superplasticizer",
-            "coarse_aggregate",
-            "fine_aggregate",
-            "age",
+        tuple(
+            """cement blast_furnace_slag fly_ash water superplasticizer coarse_aggregate
+            fine_aggregate age""".split()
         ),
         "compressive_strength",
         "How strong concrete gets from its recipe and age. The ingredients work on each other, so "
@@ -150,18 +144,9 @@ _SHIPPED = (
         "Red wine quality",
         "wine_red.csv",
         1599,
-        (
-            "fixed_acidity",
-            "volatile_acidity",
-            "citric_acid",
-            "residual_sugar",
-            "chlorides",
-            "free_sulfur_dioxide",
-            "total_sulfur_dioxide",
-            "density",
-            "pH",
-            "sulphates",
-            "alcohol",
+        tuple(
+            """fixed_acidity volatile_acidity citric_acid residual_sugar chlorides
+            free_sulfur_dioxide total_sulfur_dioxide density pH sulphates alcohol""".split()
         ),
         "quality",
         "Tasters' marks from chemistry. The marks are whole numbers and people disagree, so the "
@@ -175,21 +160,7 @@ _SHIPPED = (
         "Boston house prices",
         "boston.csv",
         506,
-        (
-            "crim",
-            "zn",
-            "indus",
-            "chas",
-            "nox",
-            "rm",
-            "age",
-            "dis",
-            "rad",
-            "tax",
-            "ptratio",
-            "b",
-            "lstat",
-        ),
+        tuple("crim zn indus chas nox rm age dis rad tax ptratio b lstat".split()),
         "medv",
         "House prices of 1970 by district, kept only because every paper of this field reports it: "
         "506 rows show how far scores scatter from split to split. Its column b is a discredited "
@@ -204,16 +175,7 @@ _SHIPPED = (
         "Flights from New York",
         "airline_nyc13_20k.csv.gz",
         20_000,
-        (
-            "month",
-            "day",
-            "day_of_week",
-            "plane_age",
-            "air_time",
-            "distance",
-            "arr_min",
-            "dep_min",
-        ),
+        tuple("month day day_of_week plane_age air_time distance arr_min dep_min".split()),
         "arr_delay",
         "Minutes of delay on arrival for 20,000 flights of 2013, from the eight inputs of the "
         "paper's airline set. Enough rows for minibatches, and noise with a long tail.",

@@ -191,9 +191,8 @@ with in_words("This run could not be shown. Open the playground and start it aga
     for first in (0, 3):
         shown = list(HISTORY.items())[first : first + 3]
         for (name, words), column in zip(shown, st.columns(3, gap="medium"), strict=False):
-            with column, st.container(gap="xsmall"):
-                st.markdown(f"**{words}**", help=HELP[name])
-                stage.picture(f"main/{name}", 240)
+            with column:
+                stage.titled(f"**{words}**", f"main/{name}", 240, HELP[name])
     without(run, ink)
 session.page_made()
 dress()

@@ -270,9 +270,8 @@ def pictures(run: Run, kind: str, hidden: tuple[str, ...]) -> None:
     widths = [width for width, _, _ in above.values()]
     columns = st.columns(widths, gap="medium", vertical_alignment="bottom")
     for column, (name, (_, words, formula)) in zip(columns, above.items(), strict=True):
-        with column, st.container(gap="xsmall"):
-            st.markdown(words, help=formula)
-            stage.picture(f"main/{name}", 285)
+        with column:
+            stage.titled(words, f"main/{name}", 285, formula)
     with st.container(horizontal=True, horizontal_alignment="distribute", key="words"):
         stage.words("main/legend", 22)
         stage.words("main/bound_words", 22)
@@ -305,10 +304,10 @@ def table_strip() -> None:
             "How often $y_i$ lies in the central interval of $p(y_i)$, for each share.",
         ),
     }
-    for name, column in zip(words, st.columns(3, gap="medium"), strict=True):
-        with column, st.container(gap="xsmall"):
-            st.markdown(words[name][0], help=words[name][1])
-            stage.picture(f"main/{name}", 285)
+    columns = st.columns(3, gap="medium")
+    for (name, (title, formula)), column in zip(words.items(), columns, strict=True):
+        with column:
+            stage.titled(title, f"main/{name}", 285, formula)
 
 
 def layer_strip(L: int) -> None:

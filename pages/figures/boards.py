@@ -20,7 +20,7 @@ from dgp_core.live.views.playground import View1D, View2D, ViewMany, view
 from dgp_core.live.views.table import relevance
 from pages.figures.layers import What, history_figure, passage_figure
 from pages.figures.layers import map_figure as layer_map
-from pages.figures.marks import saying
+from pages.figures.marks import saying, upright
 from pages.figures.mixture import (
     cdf_figure,
     coverage_figure,
@@ -88,7 +88,7 @@ class Look:
 def playground(run: Run, moment: Any, look: Look) -> Elements:
     """Both models' predictions, the bound, every layer, and the mixture at a place."""
     if moment is None:
-        return _kept(_before(run, look) | no_mixture(run, look), run.dataset.name)
+        return kept(_before(run, look) | no_mixture(run, look), run.dataset.name)
     seen = view(run, moment, look.noise) if isinstance(moment, Snapshot) else moment
     pixels = _pixels(run, moment, seen) if isinstance(seen, ViewMany) else None
     elements = {
@@ -102,9 +102,9 @@ def playground(run: Run, moment: Any, look: Look) -> Elements:
     elements |= _layer_words(seen)
     if pixels is not None:
         alt = "How much each pixel matters to both models."
-        elements["relevance"] = _picture(pixels_figure(*pixels, look.ink), alt, look.ink)
+        elements["relevance"] = picture(pixels_figure(*pixels, look.ink), alt, look.ink)
         _name_pixels(elements["responses"]["figure"]["layout"], len(pixels[0]))
-    return _kept(elements, run.dataset.name)
+    return kept(elements, run.dataset.name)
 
 
 def _name_pixels(layout: dict, side: int) -> None:
@@ -175,13 +175,13 @@ def fit(run: Run, moment: Any, look: Look) -> Elements:
     elements = {"bound": _bound(run, moment, look.ink), **_kinds(seen)(run, seen, look)}
     shown = {name: elements[name] for name in ("deep", "rival", "bound", "legend")}
     shown |= {name: part for name, part in elements.items() if name.startswith("layer_")}
-    return _kept(shown | _layer_words(seen), run.dataset.name)
+    return kept(shown | _layer_words(seen), run.dataset.name)
 
 
 def _bound(run: Run, moment: Any, ink: Ink) -> dict:
     deep, rival, steps = record_of(run, moment)
     figure = bound_figure(deep, rival, ink, steps=steps)
-    return _picture(figure, "The bounds of both models over the steps.", ink)
+    return picture(figure, "The bounds of both models over the steps.", ink)
 
 
 def record_of(run: Run, moment: Any) -> tuple[Trace, Trace, np.ndarray | None]:
@@ -217,13 +217,15 @@ def _line(run: Run, seen: View1D, look: Look) -> Elements:
         drag = {"trace": "inducing points"} if name == "deep" else None
         figure["layout"]["meta"] = {**_clicks(run), "drag": drag, "across": "x"}
         if look.star:
-            figure["layout"]["shapes"] = [_star_line(look.star[0], look.ink)]
+            figure["layout"]["shapes"] = [
+                upright(look.star[0], look.ink.text, 1, "dot", yref="paper")
+            ]
         alt = f"{words} prediction at step {seen.step}, with the data."
-        elements[name] = _picture(figure, alt, look.ink)
+        elements[name] = picture(figure, alt, look.ink)
     for l, layer in enumerate(seen.layers):
         figure = layer_figure(layer, seen.x_name, seen.y_name, l == 0, l == L - 1, look.ink)
         alt = f"What {layer.title} does, and what has come out of it."
-        elements[f"layer_{l}"] = _picture(figure, alt, look.ink)
+        elements[f"layer_{l}"] = picture(figure, alt, look.ink)
     elements["legend"] = {"html": legend(look.ink, look.bands, seen)}
     return elements
 
@@ -246,11 +248,11 @@ def _plane(run: Run, seen: View2D, look: Look) -> Elements:
         if len(look.star) == 2:
             figure["data"].append(star_mark(*look.star, look.ink))
         shown = seen.value_name if look.noise else seen.doubt_name
-        elements[name] = _picture(figure, f"{words} map at step {seen.step}: {shown}.", look.ink)
+        elements[name] = picture(figure, f"{words} map at step {seen.step}: {shown}.", look.ink)
     for l, layer in enumerate(seen.layers):
         figure = warp_figure(seen, layer, look.ink, SMALL)
         alt = f"A grid of inputs, as it enters and as it leaves {layer.title}."
-        elements[f"layer_{l}"] = _picture(figure, alt, look.ink)
+        elements[f"layer_{l}"] = picture(figure, alt, look.ink)
     elements["legend"] = {"html": plane_legend(seen, look.ink)}
     return elements
 
@@ -269,22 +271,22 @@ def _table(run: Run, seen: ViewMany, look: Look) -> Elements:
             figure["layout"]["meta"] = {"follow": ROWS_TRACE}
             if can_look(run):
                 figure["layout"]["meta"] |= {"click": True, "nearest": ROWS_TRACE}
-        elements[name] = _picture(figure, f"{words}: {agree}.", ink)
+        elements[name] = picture(figure, f"{words}: {agree}.", ink)
     elements |= {
-        "relevance": _picture(
+        "relevance": picture(
             relevance_figure(seen, ink), "How much each input matters to both models.", ink
         ),
-        "responses": _picture(
+        "responses": picture(
             response_figure(seen, ink), "The prediction as one input at a time is varied.", ink
         ),
-        "calibration": _picture(
+        "calibration": picture(
             calibration_figure(seen, ink), "Coverage of the predictive intervals.", ink
         ),
         "legend": {"html": table_legend(seen, ink)},
     }
     for l, layer in enumerate(seen.layers):
         alt = f"The rows after {layer.title}, by two directions."
-        elements[f"layer_{l}"] = _picture(hidden_figure(seen, layer, ink, SMALL), alt, ink)
+        elements[f"layer_{l}"] = picture(hidden_figure(seen, layer, ink, SMALL), alt, ink)
     return elements
 
 
@@ -296,7 +298,7 @@ def mixture(run: Run, moment: Snapshot, look: Look) -> Elements:
     figure["layout"]["showlegend"] = False
     alt = "The deep model's predictive mixture at x*, its Gaussian summary, and the rival's."
     return {
-        "mixture": _picture(figure, alt, look.ink),
+        "mixture": picture(figure, alt, look.ink),
         "mixture_title": {"text": f"**{_capital(star_words(run, x, bool(look.star)))}**"},
         "mixture_words": {"text": CURVES if seen.kind == "density" else BARS},
     }
@@ -329,8 +331,8 @@ def layers(run: Run, moment: Any, ink: Ink, chosen: int, enters: int, leaves: in
     layer = depths[min(chosen, len(depths) - 1)]
     d, p = min(enters, len(layer.names_in) - 1), min(leaves, len(layer.names_out) - 1)
     elements = {
-        "map": _picture(layer_map(layer, ink, 320, d, p), f"The map of {layer.title}.", ink),
-        "passage": _picture(
+        "map": picture(layer_map(layer, ink, 320, d, p), f"The map of {layer.title}.", ink),
+        "passage": picture(
             passage_figure(layer, ink, 320, d, p), f"Samples through {layer.title}.", ink
         ),
         "layer_words": {
@@ -341,13 +343,13 @@ def layers(run: Run, moment: Any, ink: Ink, chosen: int, enters: int, leaves: in
     history = layer_history(run)
     for what, words in HISTORY.items():
         figure = history_figure(history, what, ink, 240)
-        elements[what] = _picture(figure, f"{words} of every layer over the steps.", ink)
+        elements[what] = picture(figure, f"{words} of every layer over the steps.", ink)
     seen = view(run, moment)
     if isinstance(seen, View2D):
         for l, panel in enumerate(seen.layers):
             alt = f"A grid of inputs, as it enters and as it leaves {panel.title}."
-            elements[f"warp_{l}"] = _picture(warp_figure(seen, panel, ink, 300), alt, ink)
-    return _kept(elements, f"{run.dataset.name}{chosen}{d}{p}")
+            elements[f"warp_{l}"] = picture(warp_figure(seen, panel, ink, 300), alt, ink)
+    return kept(elements, f"{run.dataset.name}{chosen}{d}{p}")
 
 
 HISTORY: dict[What, str] = {
@@ -381,13 +383,13 @@ def mixtures(run: Run, moment: Any, look: Look, measure: Measure) -> Elements:
         if run.model.layers == 1
         else f"Total variation between deep and single layer: {seen.total_variation:.0%}"
     )
-    return _kept(
+    return kept(
         {
-            "mixture": _picture(mixture_figure(seen, ink, 360), "The mixture at x*.", ink),
-            "cdf": _picture(cdf_figure(seen, ink, 360), "Cumulative distributions at x*.", ink),
-            "split": _picture(split_figure(seen, ink), "The variance at x*, by its source.", ink),
-            "differ": _picture(differ, "How far the models are apart, over the inputs.", ink),
-            "varies": _picture(varies, "The variance and its sources, over the inputs.", ink),
+            "mixture": picture(mixture_figure(seen, ink, 360), "The mixture at x*.", ink),
+            "cdf": picture(cdf_figure(seen, ink, 360), "Cumulative distributions at x*.", ink),
+            "split": picture(split_figure(seen, ink), "The variance at x*, by its source.", ink),
+            "differ": picture(differ, "How far the models are apart, over the inputs.", ink),
+            "varies": picture(varies, "The variance and its sources, over the inputs.", ink),
             "mixture_title": {
                 "text": f"**{_capital(star_words(run, x, bool(look.star)))}.** {apart}."
             },
@@ -403,10 +405,10 @@ def calibrations(run: Run, moment: Any, held_out: Dataset, ink: Ink) -> Elements
     if not isinstance(moment, Snapshot):
         return _waiting({"pit": 260, "coverage": 260}, ink)
     check = calibration(run, moment, held_out)
-    return _kept(
+    return kept(
         {
-            "pit": _picture(pit_figure(check, ink), "PIT histograms of both models.", ink),
-            "coverage": _picture(coverage_figure(check, ink), "Coverage of both models.", ink),
+            "pit": picture(pit_figure(check, ink), "PIT histograms of both models.", ink),
+            "coverage": picture(coverage_figure(check, ink), "Coverage of both models.", ink),
         },
         run.dataset.name,
     )
@@ -416,7 +418,7 @@ def _waiting(heights: dict[str, int], ink: Ink) -> Elements:
     """Pictures that need the run itself, while its film plays or there is nothing yet."""
     words = "Shown as soon as it is computed."
     return {
-        name: _picture(saying(words, ink, height), words, ink) for name, height in heights.items()
+        name: picture(saying(words, ink, height), words, ink) for name, height in heights.items()
     }
 
 
@@ -434,7 +436,7 @@ def _place(run: Run, x: np.ndarray) -> str:
     return ", ".join(shown) + (", …" if len(x) > 4 else "")
 
 
-def _kept(elements: Elements, name: str) -> Elements:
+def kept(elements: Elements, name: str) -> Elements:
     """Zoom and pan survive as long as the picture is of the same thing."""
     for element in elements.values():
         if "figure" in element:
@@ -509,9 +511,9 @@ def _before(run: Run, look: Look) -> Elements:
         figure = outcome_figure(y, data.output_names[0], data.classes, ink)
     alt = "The data, before any model has seen them."
     return {
-        "deep": _picture(figure, alt, ink),
-        "rival": _picture(figure, alt, ink),
-        "bound": _picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
+        "deep": picture(figure, alt, ink),
+        "rival": picture(figure, alt, ink),
+        "bound": picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
         "bound_words": {"text": "The bound is known after the first step."},
         **_waiting({f"layer_{l}": LINE if len(places) == 1 else SMALL for l in range(L)}, ink),
         **{f"layer_{l}_title": {"text": f"**{_capital(layer_title(l, L))}**"} for l in range(L)},
@@ -543,13 +545,8 @@ def meter_words(departure: float, last: bool) -> str:
     return f"{change}."
 
 
-def _picture(figure: dict, alt: str, ink: Ink) -> dict:
+def picture(figure: dict, alt: str, ink: Ink) -> dict:
     return {"figure": figure, "alt": alt, "paper": ink.paper}
-
-
-def _star_line(x: float, ink: Ink) -> dict:
-    line = {"color": ink.text, "width": 1, "dash": "dot"}
-    return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line}
 
 
 def _capital(words: str) -> str:

@@ -17,12 +17,16 @@ from dgp_core.live.views.paths import even_normals
 from pages.figures.marks import (
     band,
     base_layout,
+    curve,
     dots,
+    error_bars,
+    heading,
     labelled_axis,
-    line,
     lines,
+    plot,
+    scatter,
     triangle,
-    typed,
+    upright,
 )
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 
@@ -42,17 +46,8 @@ def gp_figure(
     low, high = seen.mean - 2 * seen.sd, seen.mean + 2 * seen.sd
     traces = [
         band(seen.x, low, high, "± 2 standard deviations", tint(DEEP, 0.16)),
-        {
-            **lines(seen.x, seen.draws),
-            "name": "functions drawn",
-            "line": {"color": tint(DRAW, 0.9), "width": 1.3},
-        },
-        {
-            **line(typed(seen.x), typed(seen.mean)),
-            "name": "mean",
-            "line": {"color": DEEP, "width": 2.6},
-            "hovertemplate": "mean %{y:.3g} at %{x:.3g}<extra></extra>",
-        },
+        lines(seen.x, seen.draws, "functions drawn", tint(DRAW, 0.9), 1.3),
+        curve(seen.x, seen.mean, "mean", DEEP, 2.6, "mean %{y:.3g} at %{x:.3g}"),
     ]
     if points:
         x, y = np.array(points).T
@@ -70,16 +65,7 @@ def kernel_figure(kernel: KernelName, lengthscale: float, ink: Ink, height: int 
     layout["xaxis"] = labelled_axis(ink, "distance of two inputs", range=[0, 4])
     layout["yaxis"] = labelled_axis(ink, "correlation of f there", range=[0, 1.05])
     at = float(correlation(kernel, np.array(lengthscale), lengthscale))
-    layout["shapes"] = [
-        {
-            "type": "line",
-            "x0": lengthscale,
-            "x1": lengthscale,
-            "y0": 0,
-            "y1": at,
-            "line": {"color": ink.text, "width": 1, "dash": "dot"},
-        }
-    ]
+    layout["shapes"] = [upright(lengthscale, ink.text, 1, "dot", y1=at)]
     layout["annotations"] = [
         {
             "x": lengthscale,
@@ -91,13 +77,12 @@ def kernel_figure(kernel: KernelName, lengthscale: float, ink: Ink, height: int 
             "xshift": 5,
         }
     ]
-    curve = {
-        **line(typed(distance), typed(correlation(kernel, distance, lengthscale))),
-        "name": "correlation",
-        "line": {"color": DEEP, "width": 2.4},
-        "hovertemplate": "correlation %{y:.3f} at distance %{x:.2f}<extra></extra>",
+    hover = "correlation %{y:.3f} at distance %{x:.2f}"
+    alike = correlation(kernel, distance, lengthscale)
+    return {
+        "data": [curve(distance, alike, "correlation", DEEP, 2.4, hover)],
+        "layout": layout,
     }
-    return {"data": [curve], "layout": layout}
 
 
 # 2 · A sparse GP by hand.
@@ -118,36 +103,22 @@ def sparse_figure(
     least, most = float(y.min()), float(y.max())
     room = 0.25 * (most - least)
     layout["yaxis"] = labelled_axis(ink, names[1], range=[least - room, most + room])
-    edge = {"color": ink.text, "width": 1.3, "dash": "dash"}
     both = np.stack([exact.mean - 2 * exact.sd, exact.mean + 2 * exact.sd])
     low, high = sparse.mean - 2 * sparse.sd, sparse.mean + 2 * sparse.sd
     return {
         "data": [
             band(exact.x, low, high, "sparse ± 2 standard deviations", tint(DEEP, 0.2)),
             dots(x, y, ink),
-            {**lines(exact.x, both), "name": "exact ± 2 standard deviations", "line": edge},
-            {
-                **line(typed(exact.x), typed(sparse.mean)),
-                "name": "sparse mean",
-                "line": {"color": DEEP, "width": 2.4},
-                "hovertemplate": "mean %{y:.3g} at %{x:.3g}<extra></extra>",
-            },
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "q(u) ± 2 standard deviations",
-                "x": typed(sparse.inducing),
-                "y": typed(sparse.u_mean),
-                "error_y": {
-                    "type": "data",
-                    "array": typed(2 * sparse.u_sd),
-                    "color": INDUCING,
-                    "thickness": 1.8,
-                    "width": 0,
-                },
-                "marker": triangle(ink, 10),
-                "hovertemplate": "z = %{x:.3g}, q(u) mean %{y:.3g}<extra></extra>",
-            },
+            lines(exact.x, both, "exact ± 2 standard deviations", ink.text, 1.3, dash="dash"),
+            curve(exact.x, sparse.mean, "sparse mean", DEEP, 2.4, "mean %{y:.3g} at %{x:.3g}"),
+            scatter(
+                sparse.inducing,
+                sparse.u_mean,
+                "q(u) ± 2 standard deviations",
+                triangle(ink, 10),
+                "z = %{x:.3g}, q(u) mean %{y:.3g}",
+                error_y=error_bars(2 * sparse.u_sd, INDUCING, 1.8),
+            ),
         ],
         "layout": layout,
     }
@@ -163,32 +134,18 @@ def tightening_figure(
     layout["yaxis"] = labelled_axis(
         ink, "nats", range=[evidence - 160, evidence + 16], tickformat=",d"
     )
-    level = {"color": ink.text, "width": 1.5, "dash": "dash"}
+    ends, level = np.array([0, len(bounds) + 1]), np.full(2, evidence)
+    says = "log p(y) = %{y:,.1f} nats"
+    mark = {"size": 13, "color": INDUCING, "symbol": "triangle-up"}
     return {
         "data": [
+            curve(ends, level, "exact evidence", ink.text, 1.5, says, dash="dash"),
             {
-                **line(typed(np.array([0, len(bounds) + 1])), typed(np.full(2, evidence))),
-                "name": "exact evidence",
-                "line": level,
-                "hovertemplate": "log p(y) = %{y:,.1f} nats<extra></extra>",
-            },
-            {
-                **line(typed(M), typed(bounds)),
+                **curve(M, bounds, "bound", DEEP, 2, "M = %{x}: bound %{y:,.1f} nats"),
                 "mode": "lines+markers",
-                "name": "bound",
-                "line": {"color": DEEP, "width": 2},
                 "marker": {"size": 5, "color": DEEP},
-                "hovertemplate": "M = %{x}: bound %{y:,.1f} nats<extra></extra>",
             },
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": f"M = {chosen}",
-                "x": [chosen],
-                "y": [float(bounds[chosen - 1])],
-                "marker": {"size": 13, "color": INDUCING, "symbol": "triangle-up"},
-                "hoverinfo": "skip",
-            },
+            scatter([chosen], [float(bounds[chosen - 1])], f"M = {chosen}", mark),
         ],
         "layout": layout,
     }
@@ -220,38 +177,13 @@ def _map_figure(
     height: int,
 ) -> dict:
     """A map from a to b, and where it takes one input."""
-    layout = base_layout(ink, height) | {"showlegend": False, "margin": TITLED}
-    layout["xaxis"] = labelled_axis(ink, names[0])
-    layout["yaxis"] = labelled_axis(ink, names[1])
-    layout["annotations"] = [
-        {
-            "text": f"{mark[0]:.2f} goes to {mark[1]:.2f}".replace("-", "−"),
-            "xref": "paper",
-            "yref": "paper",
-            "x": 0.5,
-            "y": 1.0,
-            "yanchor": "bottom",
-            "showarrow": False,
-        }
-    ]
+    layout = plot(ink, height, names[0], names[1], showlegend=False, margin=TITLED)
+    layout["annotations"] = [heading(f"{mark[0]:.2f} goes to {mark[1]:.2f}".replace("-", "−"))]
+    diamond = {"size": 10, "color": SINGLE, "symbol": "diamond"}
     return {
         "data": [
-            {
-                **line(typed(a), typed(b)),
-                "name": names[1],
-                "line": {"color": colour, "width": 2.4},
-                "hovertemplate": "%{x:.3g} goes to %{y:.3g}<extra></extra>",
-            },
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "one input",
-                "x": [mark[0]],
-                "y": [mark[1]],
-                "cliponaxis": False,
-                "marker": {"size": 10, "color": SINGLE, "symbol": "diamond"},
-                "hoverinfo": "skip",
-            },
+            curve(a, b, names[1], colour, 2.4, "%{x:.3g} goes to %{y:.3g}"),
+            scatter([mark[0]], [mark[1]], "one input", diamond, cliponaxis=False),
         ],
         "layout": layout,
     }
@@ -275,31 +207,17 @@ def belief_figure(
     layout["yaxis"] = labelled_axis(ink, "density", range=[0, 1.75])
     best = _normal(u, parts.best_mean, parts.best_sd)
     curves = (
-        ("your q(u)", _normal(u, mean, sd), {"color": DEEP, "width": 2.8}),
-        ("prior p(u)", _normal(u, 0.0, 1.0), {"color": ink.data, "width": 1.8, "dash": "dot"}),
-        ("exact posterior", best, {"color": INDUCING, "width": 1.8, "dash": "dash"}),
+        ("your q(u)", _normal(u, mean, sd), DEEP, 2.8, ""),
+        ("prior p(u)", _normal(u, 0.0, 1.0), ink.data, 1.8, "dot"),
+        ("exact posterior", best, INDUCING, 1.8, "dash"),
     )
     traces = [
-        {
-            **line(typed(u), typed(p)),
-            "name": name,
-            "line": stroke,
-            "hovertemplate": name + " %{y:.2f} at u = %{x:.2f}<extra></extra>",
-        }
-        for name, p, stroke in curves
+        curve(u, p, name, colour, width, name + " %{y:.2f} at u = %{x:.2f}", dash)
+        for name, p, colour, width, dash in curves
     ]
-    traces.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "y ± σ",
-            "x": [y],
-            "y": [0.05],
-            "error_x": {"type": "data", "array": [noise], "color": ink.data, "thickness": 1.5},
-            "marker": {"size": 9, "color": ink.data},
-            "hovertemplate": "y = %{x:.2f}<extra></extra>",
-        }
-    )
+    bar = {"type": "data", "array": [noise], "color": ink.data, "thickness": 1.5}
+    mark = {"size": 9, "color": ink.data}
+    traces.append(scatter([y], [0.05], "y ± σ", mark, "y = %{x:.2f}", error_x=bar))
     return {"data": traces, "layout": layout}
 
 
@@ -310,27 +228,10 @@ def sum_figure(parts: BoundByHand, ink: Ink, height: int = 320) -> dict:
     layout["xaxis"] = labelled_axis(ink, "nats", range=[max(low, -12.0), 0.6])
     layout["yaxis"] = labelled_axis(ink, "", autorange="reversed")
     e = parts.evidence
-    layout["shapes"] = [
-        {
-            "type": "line",
-            "x0": e,
-            "x1": e,
-            "yref": "paper",
-            "y0": 0,
-            "y1": 1,
-            "line": {"color": ink.text, "width": 1.5, "dash": "dash"},
-        }
-    ]
-    layout["annotations"] = [
-        {
-            "x": e,
-            "y": 1,
-            "yref": "paper",
-            "yanchor": "bottom",
-            "text": f"log evidence {e:.2f}".replace("-", "−"),
-            "showarrow": False,
-        }
-    ]
+    layout["shapes"] = [upright(e, ink.text, 1.5, "dash", yref="paper")]
+    words = f"log evidence {e:.2f}".replace("-", "−")
+    place = {"x": e, "y": 1, "yref": "paper", "yanchor": "bottom"}
+    layout["annotations"] = [{"text": words, "showarrow": False, **place}]
     values = {"fit": parts.fit, "− KL": -parts.kl, "bound": parts.bound}
     bars = {
         "type": "bar",
@@ -390,37 +291,15 @@ def bent_figure(
     )
     floor = np.full_like(h, -1.75)
     right = {"xaxis": "x2", "yaxis": "y2"}
+    goes, at = "h = %{x:.2f} goes to %{y:.2f}", "h = %{x:.2f}, y = %{y:.2f}"
+    dotted = "summary %{x:.2f} at y = %{y:.2f}"
+    mark = {"color": DRAW, "size": 8, "line": {"color": ink.paper, "width": 1}}
     traces = [
         band(h, floor, floor + 0.6 * belief, "belief about h", tint(DEEP, 0.22)),
-        {
-            **line(typed(h), typed(bend(h, steepness))),
-            "name": "the second layer",
-            "line": {"color": ink.text, "width": 2},
-            "hovertemplate": "h = %{x:.2f} goes to %{y:.2f}<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": f"{PATHS} sample paths",
-            "x": typed(paths),
-            "y": typed(bend(paths, steepness)),
-            "marker": {"color": DRAW, "size": 8, "line": {"color": ink.paper, "width": 1}},
-            "hovertemplate": "a path: h = %{x:.2f}, y = %{y:.2f}<extra></extra>",
-        },
-        {
-            **line(typed(density), typed(y)),
-            **right,
-            "name": "mixture",
-            "line": {"color": DEEP, "width": 3},
-            "hovertemplate": "mixture %{x:.2f} at y = %{y:.2f}<extra></extra>",
-        },
-        {
-            **line(typed(summary), typed(y)),
-            **right,
-            "name": "Gaussian summary",
-            "line": {"color": tint(DEEP, 0.75), "width": 2, "dash": "dot"},
-            "hovertemplate": "summary %{x:.2f} at y = %{y:.2f}<extra></extra>",
-        },
+        curve(h, bend(h, steepness), "the second layer", ink.text, 2, goes),
+        scatter(paths, bend(paths, steepness), f"{PATHS} sample paths", mark, f"a path: {at}"),
+        curve(density, y, "mixture", DEEP, 3, "mixture %{x:.2f} at y = %{y:.2f}", **right),
+        curve(summary, y, "Gaussian summary", tint(DEEP, 0.75), 2, dotted, dash="dot", **right),
     ]
     return {"data": traces, "layout": layout}
 
@@ -431,22 +310,13 @@ def estimates_figure(values: np.ndarray, truth: float, ink: Ink, height: int = 2
     T = values.shape[1]
     layout["xaxis"] = labelled_axis(ink, "estimates so far", type="log", range=[0, np.log10(T)])
     layout["yaxis"] = labelled_axis(ink, "their mean")
-    n = np.arange(1, T + 1)
+    n, ends = np.arange(1, T + 1), np.array([1, T])
     means = np.cumsum(values, 1) / n
     spread = 2 * values.std() / np.sqrt(n)
     traces = [
         band(n, truth - spread, truth + spread, "truth ± 2 standard errors", tint(DEEP, 0.16)),
-        {
-            **lines(n, means),
-            "name": f"{len(values)} people who average",
-            "line": {"color": DRAW, "width": 1.4},
-        },
-        {
-            **line(typed(np.array([1, T])), typed(np.array([truth, truth]))),
-            "name": "truth",
-            "line": {"color": ink.text, "width": 2, "dash": "dash"},
-            "hovertemplate": "truth %{y:.3g}<extra></extra>",
-        },
+        lines(n, means, f"{len(values)} people who average", DRAW, 1.4),
+        curve(ends, np.full(2, truth), "truth", ink.text, 2, "truth %{y:.3g}", dash="dash"),
     ]
     reach = 1.2 * 2 * float(values.std()) or 1.0
     layout["yaxis"]["range"] = [truth - reach, truth + reach]

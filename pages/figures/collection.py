@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 
 from dgp_core.gp.data import Dataset
 from dgp_core.tables.plain import plain
-from pages.figures.marks import tally
+from pages.figures.marks import evenly, tally
 from pages.figures.palette import DEEP, DRAW, FONT, INDUCING, SINGLE, Ink
 
 CLASS_MARKS = (
@@ -47,13 +47,8 @@ def rows_figure(dataset: Dataset, image: tuple[int, int] | None, ink: Ink) -> go
     return figure
 
 
-def _thinned(n: int) -> np.ndarray:
-    """Row numbers, evenly spread where there are more than a picture needs."""
-    return np.unique(np.linspace(0, n - 1, min(n, MOST_DOTS)).astype(int))
-
-
 def _scatter(dataset: Dataset, x, y, y_name: str, ink: Ink) -> go.Figure:
-    rows = _thinned(len(dataset))
+    rows = evenly(len(dataset), MOST_DOTS)
     figure = go.Figure()
     if not dataset.classes:
         dots = dict(color=ink.data, size=6, opacity=0.75)
@@ -73,7 +68,7 @@ def _scatter(dataset: Dataset, x, y, y_name: str, ink: Ink) -> go.Figure:
 
 
 def _height(dataset: Dataset) -> go.Figure:
-    rows = _thinned(len(dataset))
+    rows = evenly(len(dataset), MOST_DOTS)
     bar = dict(title=plain(dataset.output_names[0]))
     marker = dict(color=dataset.Y[rows, 0], colorscale="Cividis", size=8, colorbar=bar)
     figure = go.Figure(

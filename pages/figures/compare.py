@@ -10,9 +10,9 @@ from dgp_core.evaluation.forecast import Forecast, Predictor
 from dgp_core.gp.data import Dataset
 from dgp_core.tables.plain import plain
 from pages.figures.collection import CLASS_MARKS
-from pages.figures.marks import base_layout, labelled_axis
+from pages.figures.marks import base_layout, evenly, labelled_axis, plot, scatter
 from pages.figures.palette import DEEP, INDUCING, SINGLE, Ink, tint
-from pages.figures.your_data import thinned
+from pages.figures.your_data import area
 
 GRID = 120
 SIDE = 36
@@ -74,7 +74,7 @@ def surface_figure(surface: Surface, dataset: Dataset, model: str, ink: Ink) -> 
 
 def _curve(surface: Surface, dataset: Dataset, model: str, ink: Ink) -> dict:
     colour, dash, _ = look_of(model)
-    rows, forecast = thinned(len(dataset), MOST_DOTS), surface.forecast
+    rows, forecast = evenly(len(dataset), MOST_DOTS), surface.forecast
     y = dataset.Y[rows, 0]
     layout = _layout(dataset.input_names[0], dataset.output_names[0], ink)
     traces = []
@@ -88,19 +88,10 @@ def _curve(surface: Surface, dataset: Dataset, model: str, ink: Ink) -> dict:
         layout["yaxis"]["title"]["text"] = "probability"
     else:
         assert forecast.mean is not None and forecast.low is not None and forecast.high is not None
+        there_and_back = np.concatenate([surface.x, surface.x[::-1]])
         band = np.concatenate([forecast.low[:, 0], forecast.high[::-1, 0]])
         traces += [
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": "90 % of new points",
-                "x": np.concatenate([surface.x, surface.x[::-1]]),
-                "y": band,
-                "line": {"width": 0},
-                "fill": "toself",
-                "fillcolor": tint(colour, 0.2),
-                "hoverinfo": "skip",
-            },
+            area(there_and_back, band, "90 % of new points", tint(colour, 0.2)),
             _line(surface.x, forecast.mean[:, 0], "mean", colour, dash),
         ]
         low, high = float(dataset.Y[:, 0].min()), float(dataset.Y[:, 0].max())
@@ -111,7 +102,7 @@ def _curve(surface: Surface, dataset: Dataset, model: str, ink: Ink) -> dict:
 
 
 def _map(surface: Surface, dataset: Dataset, model: str, ink: Ink) -> dict:
-    rows, forecast = thinned(len(dataset), MOST_DOTS), surface.forecast
+    rows, forecast = evenly(len(dataset), MOST_DOTS), surface.forecast
     assert surface.y is not None
     shape = (len(surface.y), len(surface.x))
     layout = _layout(dataset.input_names[0], dataset.input_names[1], ink)
@@ -177,26 +168,23 @@ def ladder_figure(
         colour, _, mark = look_of(name)
         one = scored[name][score]
         error = one.error if np.isfinite(one.error) else 0.0
+        bar = {"type": "data", "array": np.array([error]), "color": colour}
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": plain(titles[name], 40),
-                "x": np.array([one.value]),
-                "y": np.array([float(place)]),
-                "error_x": {"type": "data", "array": np.array([error]), "color": colour},
-                "marker": {"color": colour, "size": 11, "symbol": mark},
-                "hovertemplate": "%{x:.4g}<extra></extra>",
-            }
+            scatter(
+                np.array([one.value]),
+                np.array([float(place)]),
+                plain(titles[name], 40),
+                {"color": colour, "size": 11, "symbol": mark},
+                "%{x:.4g}",
+                packed=False,
+                error_x=bar,
+            )
         )
     return {"data": traces, "layout": layout}
 
 
 def _layout(x: str, y: str, ink: Ink) -> dict:
-    layout = base_layout(ink, HEIGHT) | {"showlegend": False}
-    layout["xaxis"] = labelled_axis(ink, plain(x, 40))
-    layout["yaxis"] = labelled_axis(ink, plain(y, 40))
-    return layout
+    return plot(ink, HEIGHT, plain(x, 40), plain(y, 40), showlegend=False)
 
 
 def _line(x, y, name: str, colour: str, dash: str) -> dict:
@@ -212,12 +200,6 @@ def _line(x, y, name: str, colour: str, dash: str) -> dict:
 
 
 def _dots(x, y, colour: str, mark: str) -> dict:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "data",
-        "x": np.ascontiguousarray(x),
-        "y": np.ascontiguousarray(y),
-        "marker": {"color": tint(colour, 0.65), "size": 4.5, "symbol": mark},
-        "hoverinfo": "skip",
-    }
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+    marker = {"color": tint(colour, 0.65), "size": 4.5, "symbol": mark}
+    return scatter(x, y, "data", marker, packed=False)

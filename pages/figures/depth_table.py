@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from datasets.printed import Printed, Score, printed
-from pages.figures.marks import base_layout, frame, labelled_axis, line, typed
+from pages.figures.marks import base_layout, curve, frame, labelled_axis, scatter
 from pages.figures.palette import DEEP, SINGLE, Ink, tint
 
 MODELS = {
@@ -97,24 +97,12 @@ def depth_figure(rows: Sequence[dict], name: str, show: str, ink: Ink) -> dict:
 def _segments(ends: list[list[tuple]], name: str, colour: str, width: float) -> dict:
     """Strokes from (x, y) to (x, y), one a row."""
     places = [(x, y) for pair in ends for x, y in (*[e[:2] for e in pair], (np.nan, np.nan))]
-    return {
-        **line(typed(np.array([x for x, _ in places])), typed(np.array([y for _, y in places]))),
-        "name": name,
-        "line": {"width": width, "color": colour},
-        "hovertemplate": name + " %{x:.3f}<extra></extra>",
-    }
+    xs, ys = np.array(places).T if places else np.zeros((2, 0))
+    return curve(xs, ys, name, colour, width, name + " %{x:.3f}")
 
 
 def _marks(places: list[tuple[float, int]], name: str, marker: dict) -> dict:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": [x for x, _ in places],
-        "y": [y for _, y in places],
-        "marker": marker,
-        "hovertemplate": name + " %{x:.3f}<extra></extra>",
-    }
+    return scatter([x for x, _ in places], [y for _, y in places], name, marker, name + " %{x:.3f}")
 
 
 def number(value: float | None, error: float | None = None) -> str:

@@ -11,9 +11,9 @@ from dgp_core.gp.data import Dataset
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.independence import Passage, passage_at, signal_history
 from dgp_core.live.views.mixture import calibration
-from pages.figures.boards import Elements, Look
+from pages.figures.boards import Elements, Look, kept, picture
 from pages.figures.lesson_live import chosen
-from pages.figures.marks import base_layout, labelled_axis, line, saying, typed
+from pages.figures.marks import base_layout, curve, labelled_axis, saying, scatter
 from pages.figures.palette import DEEP, SINGLE, Ink, tint
 
 SHOWN = 300
@@ -45,15 +45,9 @@ def passage_figure(way: Passage, y_name: str, ink: Ink, height: int = 285) -> di
         middle, room = float(values.mean()), 4 * float(values.std()) or 1.0
         layout[name] = labelled_axis(ink, title, range=[middle - room, middle + room], nticks=5)
     rows = np.random.default_rng(1).permutation(len(way.first))[:SHOWN]
-    cloud = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "samples",
-        "x": typed(way.first[rows]),
-        "y": typed(way.last[rows]),
-        "marker": {"color": tint(ink.deep if way.tied else ink.single, 0.5), "size": 5},
-        "hovertemplate": "%{x:.3g} leaves layer 1, %{y:.3g} layer 2<extra></extra>",
-    }
+    marker = {"color": tint(ink.deep if way.tied else ink.single, 0.5), "size": 5}
+    hover = "%{x:.3g} leaves layer 1, %{y:.3g} layer 2"
+    cloud = scatter(way.first[rows], way.last[rows], "samples", marker, hover)
     return {"data": [cloud], "layout": layout}
 
 
@@ -79,13 +73,10 @@ def signal_figure(
     if not seen.any():
         return saying("The curve begins with the first step.", ink, height)
     words, _, dash = LOOKS["tied" if tied else "apart"]
-    trace = {
-        **line(typed(steps[seen]), typed(np.clip(values[seen], LEAST, MOST))),
-        "mode": "lines" if seen.sum() > 1 else "markers",
-        "name": words,
-        "line": {"color": ink.deep if tied else ink.single, "width": 2.4, "dash": dash},
-        "hovertemplate": f"{words}: " + "%{y:.3g} at step %{x:,.0f}<extra></extra>",
-    }
+    shown, colour = np.clip(values[seen], LEAST, MOST), ink.deep if tied else ink.single
+    hover = f"{words}: " + "%{y:.3g} at step %{x:,.0f}"
+    trace = curve(steps[seen], shown, words, colour, 2.4, hover, dash)
+    trace["mode"] = "lines" if seen.sum() > 1 else "markers"
     layout = _ratio_layout(ink, height) | {"showlegend": False}
     return {"data": [trace], "layout": layout}
 
@@ -98,17 +89,10 @@ def measured_figure(ink: Ink, height: int = 300) -> dict:
         for seed in SEEDS:
             rows = [r for r in stored() if (r.case, r.seed, r.draw) == (case, seed, 0)]
             values = np.clip([row.signal for row in rows], LEAST, MOST)
-            traces.append(
-                {
-                    **line(typed(np.array([row.step for row in rows])), typed(values)),
-                    "name": words,
-                    "legendgroup": case,
-                    "showlegend": seed == SEEDS[0],
-                    "line": {"color": colour, "width": 1.8, "dash": dash},
-                    "hovertemplate": f"{words}, seed {seed}: "
-                    + "%{y:.3g} at step %{x:,.0f}<extra></extra>",
-                }
-            )
+            steps = np.array([row.step for row in rows])
+            hover = f"{words}, seed {seed}: " + "%{y:.3g} at step %{x:,.0f}"
+            trace = curve(steps, values, words, colour, 1.8, hover, dash, legendgroup=case)
+            traces.append(trace | {"showlegend": seed == SEEDS[0]})
     return {"data": traces, "layout": _ratio_layout(ink, height)}
 
 
@@ -136,10 +120,9 @@ def with_passage(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> E
             ),
         }
         words = passage_words(run, moment, way)
-    for name, (figure, alt) in figures.items():
-        figure["layout"]["uirevision"] = f"{run.dataset.name}{look.star}"
-        elements[name] = {"figure": figure, "alt": alt, "paper": look.ink.paper}
-    return elements | {"passage_words": {"text": words}}
+    own = {name: picture(figure, alt, look.ink) for name, (figure, alt) in figures.items()}
+    kept(own, f"{run.dataset.name}{look.star}")
+    return elements | own | {"passage_words": {"text": words}}
 
 
 def passage_words(run: Run, moment: Snapshot, way: Passage) -> str:

@@ -6,18 +6,22 @@ import numpy as np
 
 from dgp_core.live.views.layers import LayerDepth, LayerHistory, Removal
 from dgp_core.tables.plain import plain
-from pages.figures.classes import colour, dash, symbol
+from pages.figures import classes as kinds
 from pages.figures.marks import (
     band,
     base_layout,
+    beliefs,
+    curve,
     dots,
     frame,
+    hatch,
     labelled_axis,
     line,
     lines,
     log_ticks,
+    plot,
     saying,
-    triangle,
+    scatter,
     typed,
 )
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
@@ -51,34 +55,14 @@ def map_figure(
     layout["xaxis"] = labelled_axis(ink, "enters: " + plain(layer.names_in[d]) + others)
     layout["yaxis"] = labelled_axis(ink, "leaves: " + plain(layer.names_out[p]))
     layout["xaxis"]["range"] = [float(x[0]), float(x[-1])]
-    u, bar = layer.u_mean[:, p], 2 * layer.u_sd[:, p]
+    u = layer.u_mean[:, p]
     inside = (layer.inducing[:, d] >= x[0]) & (layer.inducing[:, d] <= x[-1])
     seen = np.concatenate([mean - 2 * sd, mean + 2 * sd, u[inside]])
     layout["yaxis"]["range"] = frame(seen, 0.08)
     traces = [
         band(x, mean - 2 * sd, mean + 2 * sd, "map ± 2σ", tint(DEEP, 0.2)),
-        {
-            **line(typed(x), typed(mean)),
-            "name": "mean of the map",
-            "line": {"color": DEEP, "width": 2.4},
-            "hovertemplate": "%{x:.3g} goes to %{y:.3g}<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "inducing points, q(u) ± 2σ",
-            "x": typed(layer.inducing[:, d]),
-            "y": typed(u),
-            "error_y": {
-                "type": "data",
-                "array": typed(bar),
-                "color": INDUCING,
-                "thickness": 1.2,
-                "width": 0,
-            },
-            "marker": triangle(ink, 8),
-            "hovertemplate": "inducing point %{x:.3g}, q(u) mean %{y:.3g}<extra></extra>",
-        },
+        curve(x, mean, "mean of the map", DEEP, 2.4, "%{x:.3g} goes to %{y:.3g}"),
+        beliefs(layer.inducing[:, d], u, layer.u_sd[:, p], ink, 8),
     ]
     return {"data": traces, "layout": layout}
 
@@ -97,15 +81,9 @@ def passage_figure(
     if layer.x is None:
         layout["xaxis"] = labelled_axis(ink, "enters: " + enters)
         layout["yaxis"] = labelled_axis(ink, "leaves: " + leaves)
-        trace = {
-            "type": "scatter",
-            "mode": "markers",
-            "name": f"rows of the data, {len(entering)} samples each",
-            "x": typed(entering.ravel()),
-            "y": typed(leaving.ravel()),
-            "marker": {"color": tint(DRAW, 0.6), "size": 4},
-            "hovertemplate": "%{x:.3g} leaves as %{y:.3g}<extra></extra>",
-        }
+        name = f"rows of the data, {len(entering)} samples each"
+        mark, hover = {"color": tint(DRAW, 0.6), "size": 4}, "%{x:.3g} leaves as %{y:.3g}"
+        trace = scatter(entering.ravel(), leaving.ravel(), name, mark, hover)
         return {"data": [trace], "layout": layout}
     x = plain(layer.x_name)
     layout["xaxis"] = labelled_axis(ink, x, domain=[0.0, 0.45])
@@ -114,17 +92,10 @@ def passage_figure(
     layout["yaxis2"] = labelled_axis(ink, "leaves: " + leaves, anchor="x2")
     for axis in ("xaxis", "xaxis2"):
         layout[axis]["range"] = [float(layer.x[0]), float(layer.x[-1])]
-    stroke = {"color": tint(DRAW, 0.85), "width": 1.2}
+    colour, right = tint(DRAW, 0.85), {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
     traces = [
-        {**lines(layer.x, entering), "name": f"{len(entering)} samples", "line": stroke},
-        {
-            **lines(layer.x, leaving),
-            "name": "the same, one layer on",
-            "xaxis": "x2",
-            "yaxis": "y2",
-            "line": stroke,
-            "showlegend": False,
-        },
+        lines(layer.x, entering, f"{len(entering)} samples", colour, 1.2),
+        lines(layer.x, leaving, "the same, one layer on", colour, 1.2, **right),
     ]
     return {"data": traces, "layout": layout}
 
@@ -145,8 +116,8 @@ def history_figure(history: LayerHistory, what: What, ink: Ink, height: int = 26
             **line(typed(step), typed(values)),
             "mode": "lines" if len(step) > 1 else "markers",
             "name": name,
-            "line": {"color": colour(5 + l), "width": 2, "dash": dash(k)},
-            "marker": {"symbol": symbol(k), "size": 8},
+            "line": {"color": kinds.colour(5 + l), "width": 2, "dash": kinds.dash(k)},
+            "marker": {"symbol": kinds.symbol(k), "size": 8},
             "customdata": typed(history.step),
             "hovertemplate": name + ": %{y:.3g} at step %{customdata:,.0f}<extra></extra>",
         }
@@ -174,16 +145,7 @@ def removal_figure(removal: Removal, ink: Ink, height: int = 240) -> dict:
             "name": name,
             "x": titles,
             "y": values,
-            "marker": {
-                "color": shade,
-                "pattern": {
-                    "shape": pattern,
-                    "fillmode": "overlay",
-                    "fgcolor": ink.text,
-                    "size": 6,
-                    "solidity": 0.2,
-                },
-            },
+            "marker": {"color": shade, "pattern": hatch(pattern, ink.text)},
             "hovertemplate": name + " %{y:+,.2f} nats<extra></extra>",
         }
         for name, values, shade, pattern in rows
@@ -208,9 +170,7 @@ def without_figure(
     part = removal.without[index]
     if removal.x is None or removal.mean is None or part.mean is None:
         return saying("This picture needs one input<br>and no more than two classes.", ink, height)
-    layout = base_layout(ink, height)
-    layout["xaxis"] = labelled_axis(ink, plain(removal.x_name))
-    layout["yaxis"] = labelled_axis(ink, plain(removal.y_name))
+    layout = plot(ink, height, plain(removal.x_name), plain(removal.y_name))
     x = removal.x
     layout["xaxis"]["range"] = [float(x[0]), float(x[-1])]
     traces = []
@@ -220,12 +180,7 @@ def without_figure(
     ):
         traces += [
             band(x, low, high, f"{name}: middle 95 %, no noise", tint(shade, 0.18)),
-            {
-                **line(typed(x), typed(mean)),
-                "name": name,
-                "line": {"color": shade, "width": 2.4, "dash": stroke},
-                "hovertemplate": name + " %{y:.3g} at %{x:.3g}<extra></extra>",
-            },
+            curve(x, mean, name, shade, 2.4, name + " %{y:.3g} at %{x:.3g}", dash=stroke),
         ]
     if data is not None:
         traces.append(dots(*data, ink))

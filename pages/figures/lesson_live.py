@@ -18,13 +18,15 @@ from pages.figures.boards import (
     Elements,
     Look,
     bound_words,
+    kept,
     meter_words,
+    picture,
     playground,
     record_of,
     star_row,
 )
 from pages.figures.classes import colour
-from pages.figures.marks import band, base_layout, labelled_axis, line, saying, typed
+from pages.figures.marks import band, base_layout, curve, labelled_axis, plot, saying, typed
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 from pages.figures.plane import plane_legend, recorded_map
 from pages.figures.playground import (
@@ -109,7 +111,7 @@ def with_nearest(run: Run, moment: Any, look: Look, names: tuple[str, ...]) -> E
     ):
         figure = classes_figure(points, seen.observed, seen.classes, axes, look.ink)
         alt = f"The rows {where}, each as the number of its class, at step {seen.step}."
-        elements[name] = {"figure": figure, "alt": alt, "paper": look.ink.paper}
+        elements[name] = picture(figure, alt, look.ink)
     before, after = lie_together(run, seen)
     words = (
         f"Nearest to the centre of their own class are **{before:.0%}** of the rows by their "
@@ -168,9 +170,7 @@ def classes_figure(
     height: int = 320,
 ) -> dict:
     """Points (R, 2), each drawn as the number of its class and in its colour."""
-    layout = base_layout(ink, height) | {"showlegend": False}
-    layout["xaxis"] = labelled_axis(ink, plain(names[0]))
-    layout["yaxis"] = labelled_axis(ink, plain(names[1]))
+    layout = plot(ink, height, plain(names[0]), plain(names[1]), showlegend=False)
     traces = [
         {
             "type": "scatter",
@@ -268,18 +268,12 @@ def parts_figure(
         name = f"KL of layer {l + 1}"
         colour = KL_COLOURS[l % len(KL_COLOURS)]
         traces.append(band(step, levels[:, l + 1], levels[:, l], name, tint(colour, 0.45)))
-    for name, values, stroke in (
-        ("fit", levels[:, 0], {"color": ink.data, "width": 1.8, "dash": "dash"}),
-        ("bound", levels[:, -1], {"color": DEEP, "width": 2.6}),
+    for name, values, shade, width, dash in (
+        ("fit", levels[:, 0], ink.data, 1.8, "dash"),
+        ("bound", levels[:, -1], DEEP, 2.6, ""),
     ):
-        traces.append(
-            {
-                **line(typed(step), typed(values)),
-                "name": name,
-                "line": stroke,
-                "hovertemplate": name + " %{y:,.1f} nats at step %{x:,.0f}<extra></extra>",
-            }
-        )
+        hover = name + " %{y:,.1f} nats at step %{x:,.0f}"
+        traces.append(curve(step, values, name, shade, width, hover, dash))
     layout["yaxis"]["range"] = bound_range([levels[:, -1], levels[:, 0]])
     return {"data": traces, "layout": layout}
 
@@ -292,8 +286,8 @@ def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
     deep, rival, steps = record_of(run, moment)
     both, parts = bound_figure(deep, rival, ink, steps=steps), parts_figure(deep, ink, steps=steps)
     elements = {
-        "bound": _picture(both, "The bound over the steps.", ink),
-        "parts": _picture(parts, "The deep model's fit, KL per layer, and bound.", ink),
+        "bound": picture(both, "The bound over the steps.", ink),
+        "parts": picture(parts, "The deep model's fit, KL per layer, and bound.", ink),
         "bound_words": {"text": bound_words(seen)},
     }
     for name, panel, words in (
@@ -304,17 +298,14 @@ def live(run: Run, moment: Any, ink: Ink) -> dict[str, dict]:
         if name == "deep":
             figure["layout"]["meta"] = {"drag": {"trace": "inducing points"}}
         alt = f"{words} prediction at step {seen.step}, with the data."
-        elements[name] = _picture(figure, alt, ink)
+        elements[name] = picture(figure, alt, ink)
     L = len(seen.layers)
     for l, layer in enumerate(seen.layers):
         figure = layer_figure(layer, seen.x_name, seen.y_name, l == 0, l == L - 1, ink)
         alt = f"What {layer.title} does, and what has come out of it."
-        elements[f"layer_{l}"] = _picture(figure, alt, ink)
+        elements[f"layer_{l}"] = picture(figure, alt, ink)
     elements["layers_words"] = {"text": layers_words(seen)}
-    for element in elements.values():
-        if "figure" in element:
-            element["figure"]["layout"]["uirevision"] = run.dataset.name
-    return elements
+    return kept(elements, run.dataset.name)
 
 
 def layers_words(seen: View1D | View2D | ViewMany) -> str:
@@ -330,17 +321,13 @@ def _before(run: Run, ink: Ink) -> dict[str, dict]:
     """The data alone, until the start values are there."""
     data = run.dataset
     figure = data_figure(data.X[:, 0], data.Y[:, 0], data.input_names[0], data.output_names[0], ink)
-    picture = _picture(figure, "The data, before any model has seen them.", ink)
+    data_alone = picture(figure, "The data, before any model has seen them.", ink)
     waiting = {"text": "The bound is known after the first step."}
     return {
-        "deep": picture,
-        "rival": picture,
-        "bound": _picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
-        "parts": _picture(parts_figure(NOTHING, ink), "No bound yet.", ink),
+        "deep": data_alone,
+        "rival": data_alone,
+        "bound": picture(bound_figure(NOTHING, NOTHING, ink), "No bound yet.", ink),
+        "parts": picture(parts_figure(NOTHING, ink), "No bound yet.", ink),
         "bound_words": waiting,
         "layers_words": waiting,
     }
-
-
-def _picture(figure: dict, alt: str, ink: Ink) -> dict:
-    return {"figure": figure, "alt": alt, "paper": ink.paper}

@@ -29,6 +29,11 @@ def steady(low: float, high: float) -> list[float]:
     return [float(grain * np.floor(low / grain)), float(grain * np.ceil(high / grain))]
 
 
+def evenly(n: int, most: int) -> np.ndarray:
+    """Row numbers, evenly spread where there are more than a picture needs."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+
+
 def tally(y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The middles of bars, how many values are in each, and their width.
 
@@ -41,49 +46,69 @@ def tally(y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, float]:
     return 0.5 * (edges[1:] + edges[:-1]), counts, float(edges[1] - edges[0])
 
 
-def line(x: dict, y: dict) -> dict:
+def line(x: dict | list, y: dict | list) -> dict:
     return {"type": "scatter", "mode": "lines", "x": x, "y": y}
 
 
-def lines(x: np.ndarray, curves: np.ndarray) -> dict:
+def curve(
+    x, y, name: str, colour: str, width: float, hover: str = "", dash: str = "", **more
+) -> dict:
+    """A line with its name; the pointer is told `hover`, or nothing."""
+    stroke = {"color": colour, "width": width} | ({"dash": dash} if dash else {})
+    return line(_sent(x), _sent(y)) | {"name": name, "line": stroke} | _said(hover) | more
+
+
+def scatter(x, y, name: str, marker: dict, hover: str = "", packed: bool = True, **more) -> dict:
+    """Marks with their name; the pointer is told `hover`, or nothing.
+
+    What the report draws too has its numbers as they are, not `packed`.
+    """
+    x, y = (_sent(x), _sent(y)) if packed else (x, y)
+    places = {"type": "scatter", "mode": "markers", "x": x, "y": y}
+    return places | {"name": name, "marker": marker} | _said(hover) | more
+
+
+def _sent(values) -> dict | list:
+    """Coordinates as a figure holds them: arrays packed, lists as they are."""
+    return typed(values) if isinstance(values, np.ndarray) else values
+
+
+def _said(hover: str) -> dict:
+    return {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
+
+
+def lines(x: np.ndarray, curves: np.ndarray, name: str, colour: str, width: float, **more) -> dict:
     """Several curves (S, G) over the same x as one trace, with a gap after each."""
     gap = np.full((len(curves), 1), np.nan)
     xs = np.tile(np.append(x, np.nan), len(curves))
-    ys = np.concatenate([curves, gap], 1).ravel()
-    return {**line(typed(xs), typed(ys)), "hoverinfo": "skip"}
+    return curve(xs, np.concatenate([curves, gap], 1).ravel(), name, colour, width, **more)
 
 
 def band(x, low, high, name: str, fill: str) -> dict:
     """One closed outline: there along the lower edge, back along the upper."""
-    return {
-        **line(typed(np.concatenate([x, x[::-1]])), typed(np.concatenate([low, high[::-1]]))),
-        "name": name,
-        "line": {"width": 0},
-        "fill": "toself",
-        "fillcolor": fill,
-        "hoverinfo": "skip",
-    }
+    xs, ys = np.concatenate([x, x[::-1]]), np.concatenate([low, high[::-1]])
+    area = {"name": name, "line": {"width": 0}, "fill": "toself", "fillcolor": fill}
+    return line(typed(xs), typed(ys)) | area | _said("")
 
 
 def dots(x, y, ink: Ink) -> dict:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "data",
-        "x": typed(x),
-        "y": typed(y),
-        "marker": {
-            "color": tint(ink.data, 0.8),
-            "size": 5 if len(x) <= 150 else 4,
-            "line": {"color": ink.paper, "width": 0.5},
-        },
-        "hovertemplate": "data (%{x:.3g}, %{y:.3g})<extra></extra>",
-    }
+    edge = {"color": ink.paper, "width": 0.5}
+    size = 5 if len(x) <= 150 else 4
+    marker = {"color": tint(ink.data, 0.8), "size": size, "line": edge}
+    return scatter(x, y, "data", marker, "data (%{x:.3g}, %{y:.3g})")
 
 
 def triangle(ink: Ink, size: int) -> dict:
     edge = {"color": ink.paper, "width": 0.6}
     return {"symbol": "triangle-up", "size": size, "color": INDUCING, "line": edge}
+
+
+def beliefs(z: np.ndarray, mean: np.ndarray, sd: np.ndarray, ink: Ink, size: int) -> dict:
+    """Inducing points, each at the mean of its q(u) with bars of ± 2σ."""
+    hover = "inducing point %{x:.3g}, q(u) mean %{y:.3g}"
+    bars = error_bars(2 * sd, INDUCING, 1.2)
+    name = "inducing points, q(u) ± 2σ"
+    return scatter(z, mean, name, triangle(ink, size), hover, error_y=bars)
 
 
 def base_layout(ink: Ink, height: int) -> dict:
@@ -102,6 +127,31 @@ def base_layout(ink: Ink, height: int) -> dict:
     }
 
 
+def heading(text: str, x: float = 0.5, **more) -> dict:
+    """Words above a picture, or above a part of it."""
+    place = {"xref": "paper", "yref": "paper", "x": x, "y": 1.0, "yanchor": "bottom"}
+    return {"text": text, "showarrow": False, **place, **more}
+
+
+def upright(x: float, colour: str, width: float, dash: str, **more) -> dict:
+    """A line across the whole height, or to where `more` says."""
+    stroke = {"color": colour, "width": width, "dash": dash}
+    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": stroke, **more}
+
+
+def error_bars(sizes, colour: str, thickness: float, minus=None) -> dict:
+    """Bars on both sides of a mark; below it of other sizes, where `minus` says so."""
+    apart = {} if minus is None else {"symmetric": False, "arrayminus": _sent(minus)}
+    sizes = {"type": "data", "array": _sent(sizes), **apart}
+    return {**sizes, "color": colour, "thickness": thickness, "width": 0}
+
+
+def hatch(shape: str, colour: str, solidity: float = 0.2) -> dict:
+    """A second mark beside a bar's colour."""
+    look = {"fillmode": "overlay", "fgcolor": colour, "size": 6, "solidity": solidity}
+    return {"shape": shape, **look}
+
+
 def saying(text: str, ink: Ink, height: int) -> dict:
     """A picture that has nothing to show says why."""
     words = {"text": text, "showarrow": False, "font": {"size": 13}}
@@ -118,6 +168,12 @@ def log_ticks(values: np.ndarray) -> dict:
     if decades < 0.7:  # 1, 2 and 5 might leave a single one
         return {"type": "log", "nticks": 6}
     return {"type": "log", "dtick": "D2" if decades < 2.5 else 1}
+
+
+def plot(ink: Ink, height: int, x: str, y: str, **more) -> dict:
+    """The layout of one pair of axes, by their titles."""
+    axes = {"xaxis": labelled_axis(ink, x), "yaxis": labelled_axis(ink, y)}
+    return base_layout(ink, height) | axes | more
 
 
 def labelled_axis(ink: Ink, title: str, **more) -> dict:

@@ -12,7 +12,20 @@ from dgp_core.live.views.mixture import (
     VarianceSplit,
 )
 from dgp_core.tables.plain import plain
-from pages.figures.marks import band, base_layout, frame, labelled_axis, line, saying, steady, typed
+from pages.figures.marks import (
+    band,
+    base_layout,
+    curve,
+    evenly,
+    frame,
+    hatch,
+    labelled_axis,
+    line,
+    saying,
+    scatter,
+    steady,
+    typed,
+)
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.table import MODELS
 
@@ -57,12 +70,7 @@ def mixture_figure(view: MixtureView, ink: Ink, height: int = 360) -> dict:
             "line": {"color": tint(DRAW, 0.6), "width": 1},
         },
         *_pair(view, "density", y),
-        {
-            **_curve(view, view.deep.summary),
-            "name": "Gaussian of the same mean and standard deviation",
-            "line": {"color": tint(DEEP, 0.75), "width": 1.6, "dash": "dot"},
-            "hovertemplate": "Gaussian summary %{y:.3g} at %{x:.4g}<extra></extra>",
-        },
+        _curve(view, view.deep.summary) | _summary(),
     ]
     layout["yaxis"]["range"] = steady(0.0, 1.05 * top)
     return {"data": traces, "layout": layout}
@@ -84,14 +92,7 @@ def cdf_figure(view: MixtureView, ink: Ink, height: int = 280) -> dict:
     layout["yaxis"] = labelled_axis(ink, "cumulative probability", range=[-0.02, 1.02])
     traces = _pair(view, "cdf", y)
     if view.deep.summary_cdf is not None:
-        traces.append(
-            {
-                **_curve(view, view.deep.summary_cdf),
-                "name": "Gaussian of the same mean and standard deviation",
-                "line": {"color": tint(DEEP, 0.75), "width": 1.6, "dash": "dot"},
-                "hovertemplate": "Gaussian summary %{y:.3g} at %{x:.4g}<extra></extra>",
-            }
-        )
+        traces.append(_curve(view, view.deep.summary_cdf) | _summary())
     if view.kind == "bars":
         for trace in traces:
             trace["line"]["shape"] = "hv"
@@ -107,7 +108,6 @@ def split_figure(view: MixtureView, ink: Ink, height: int = 170) -> dict:
     for field, words, pattern, opacity in PARTS:
         for (name, colour, _), side in zip(MODELS, (view.deep, view.rival), strict=True):
             value = float(getattr(side.split, field))
-            hatch = {"shape": pattern, "fillmode": "overlay", "fgcolor": ink.text}
             traces.append(
                 {
                     "type": "bar",
@@ -121,7 +121,7 @@ def split_figure(view: MixtureView, ink: Ink, height: int = 170) -> dict:
                     "textfont": {"color": ink.text},
                     "marker": {
                         "color": tint(colour, opacity),
-                        "pattern": hatch | {"size": 6, "solidity": 0.2},
+                        "pattern": hatch(pattern, ink.text),
                     },
                     "hovertemplate": "%{y}: " + words + " %{x:.3g} (%{text})<extra></extra>",
                 }
@@ -147,30 +147,19 @@ def disagreement_figure(along: Along, measure: Measure, ink: Ink, height: int = 
     else:
         x, words = along.x, None
         layout["xaxis"] = labelled_axis(ink, plain(along.x_name), range=[x[0], x[-1]])
-    curve = {
-        **line(typed(x), typed(values)),
-        "name": "between deep and single layer",
-        "line": {"color": ink.text, "width": 2},
-        "hovertemplate": "%{y:.3g} at %{x:.4g}<extra></extra>",
-    }
+    between = curve(x, values, "between deep and single layer", ink.text, 2, "%{y:.3g} at %{x:.4g}")
     if words is not None:
-        curve |= {"text": words, "hovertemplate": "%{y:.3g} at %{text}<extra></extra>"}
+        between |= {"text": words, "hovertemplate": "%{y:.3g} at %{text}<extra></extra>"}
     place = plain(along.x_name) + f" = {x[best]:.4g}" if along.x is not None else "this row"
-    most = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": f"most: {values[best]:.3g} at {place}",
-        "x": [float(x[best])],
-        "y": [float(values[best])],
-        "marker": {
-            "symbol": "diamond",
-            "size": 12,
-            "color": SINGLE,
-            "line": {"color": ink.paper, "width": 1},
-        },
-        "hovertemplate": "farthest apart: %{y:.3g}<extra></extra>",
-    }
-    return {"data": [curve, most], "layout": layout}
+    edge = {"color": ink.paper, "width": 1}
+    most = scatter(
+        [float(x[best])],
+        [float(values[best])],
+        f"most: {values[best]:.3g} at {place}",
+        {"symbol": "diamond", "size": 12, "color": SINGLE, "line": edge},
+        "farthest apart: %{y:.3g}",
+    )
+    return {"data": [between, most], "layout": layout}
 
 
 def variance_figure(along: Along, ink: Ink, height: int = 260) -> dict:
@@ -191,25 +180,16 @@ def variance_figure(along: Along, ink: Ink, height: int = 260) -> dict:
     for field, name, shape, opacity in reversed(PARTS):  # noise lies at the bottom
         part = getattr(along.deep, field)[order]
         shade = band(x, base, base + part, name, tint(DEEP, opacity))
-        pattern = {
-            "shape": shape,
-            "fillmode": "overlay",
-            "fgcolor": tint(DEEP, 0.9),
-            "solidity": 0.2,
-        }
-        shade["fillpattern"] = pattern
-        traces.append(shade)
+        pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": tint(DEEP, 0.9)}
+        traces.append(shade | {"fillpattern": pattern | {"solidity": 0.2}})
         base = base + part
     for name, split, colour, dash in (
         ("total, deep", along.deep, DEEP, "solid"),
         ("total, single layer", along.rival, SINGLE, "dash"),
     ):
-        trace = {
-            **line(typed(x), typed(split.total[order])),
-            "name": name,
-            "line": {"color": colour, "width": 2, "dash": dash},
-            "hovertemplate": name + " %{y:.3g} at %{x:.4g}<extra></extra>",
-        }
+        trace = curve(
+            x, split.total[order], name, colour, 2, name + " %{y:.3g} at %{x:.4g}", dash=dash
+        )
         if words is not None:
             trace |= {"text": words, "hovertemplate": name + " %{y:.3g} at %{text}<extra></extra>"}
         traces.append(trace)
@@ -230,21 +210,10 @@ def pit_figure(check: Calibration, ink: Ink, height: int = 260) -> dict:
     traces = []
     if pit:
         mean, low, high = check.expected
-        ends = np.array([0.0, 1.0])
+        ends, words = np.array([0.0, 1.0]), "95 % of a calibrated model's bars"
         traces += [
-            band(
-                ends,
-                [low] * 2,
-                np.array([high] * 2),
-                "95 % of a calibrated model's bars",
-                tint(ink.data, 0.18),
-            ),
-            {
-                **line(typed(ends), typed(np.full(2, mean))),
-                "name": "flat: calibrated",
-                "line": {"color": ink.data, "width": 1.5, "dash": "dot"},
-                "hoverinfo": "skip",
-            },
+            band(ends, np.full(2, low), np.full(2, high), words, tint(ink.data, 0.18)),
+            curve(ends, np.full(2, mean), "flat: calibrated", ink.data, 1.5, dash="dot"),
         ]
     for (name, colour, _), side in zip(MODELS, (check.deep, check.rival), strict=True):
         traces.append(
@@ -276,14 +245,7 @@ def coverage_figure(check: Calibration, ink: Ink, height: int = 260) -> dict:
     layout["xaxis"] = labelled_axis(ink, side_words[0], range=[0, 1.02], tickformat=".0%")
     layout["yaxis"] = labelled_axis(ink, side_words[1], range=[-0.02, 1.04], tickformat=".0%")
     ends = np.array([0.0, 1.0])
-    traces = [
-        {
-            **line(typed(ends), typed(ends)),
-            "name": "calibrated",
-            "line": {"color": ink.data, "width": 1.5, "dash": "dot"},
-            "hoverinfo": "skip",
-        }
-    ]
+    traces = [curve(ends, ends, "calibrated", ink.data, 1.5, dash="dot")]
     for (name, colour, dash), side in zip(MODELS, (check.deep, check.rival), strict=True):
         traces.append(_coverage(name, colour, dash, side))
     return {"data": traces, "layout": layout}
@@ -305,8 +267,7 @@ def _bar(name: str, colour: str, ink: Ink) -> dict:
     """The rival's bars are hatched as well as orange."""
     if name == "deep":
         return {"color": colour}
-    hatch = {"shape": "/", "fillmode": "overlay", "fgcolor": ink.paper, "size": 6, "solidity": 0.3}
-    return {"color": colour, "pattern": hatch}
+    return {"color": colour, "pattern": hatch("/", ink.paper, 0.3)}
 
 
 def _bars_figure(view: MixtureView, ink: Ink, height: int) -> dict:
@@ -361,18 +322,27 @@ OUTLINE = 48
 
 def _curve(view: MixtureView, values: np.ndarray) -> dict:
     """A curve over y, thinned: places lie close together where there is mass, and stay so."""
-    places = np.unique(np.linspace(0, len(view.y) - 1, MOST_PLACES).astype(int))
+    places = evenly(len(view.y), MOST_PLACES)
     return line(typed(view.y[places]), typed(values[places]))
+
+
+def _summary() -> dict:
+    """How the Gaussian summary is drawn; a dict of its own, since a curve may become stairs."""
+    return {
+        "name": "Gaussian of the same mean and standard deviation",
+        "line": {"color": tint(DEEP, 0.75), "width": 1.6, "dash": "dot"},
+        "hovertemplate": "Gaussian summary %{y:.3g} at %{x:.4g}<extra></extra>",
+    }
 
 
 def _outlines(y: np.ndarray, curves: np.ndarray) -> dict:
     """Many narrow curves (S, H) as one trace, each only where it can be seen."""
     xs, ys = [], []
-    for curve in curves:
-        seen = np.flatnonzero(curve > 2e-3 * curve.max())
-        places = seen[np.unique(np.linspace(0, len(seen) - 1, OUTLINE).astype(int))]
+    for one in curves:
+        seen = np.flatnonzero(one > 2e-3 * one.max())
+        places = seen[evenly(len(seen), OUTLINE)]
         xs += [y[places], [np.nan]]
-        ys += [curve[places], [np.nan]]
+        ys += [one[places], [np.nan]]
     return line(typed(np.concatenate(xs)), typed(np.concatenate(ys))) | {"hoverinfo": "skip"}
 
 

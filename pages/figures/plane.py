@@ -6,7 +6,18 @@ from dgp_core.live.views.playground import PlanePanel, View2D, WarpPanel
 from dgp_core.tables.plain import plain
 from pages.figures.classes import class_marker, colour, symbol
 from pages.figures.legends import data_keys, key, legend_row, stroke
-from pages.figures.marks import base_layout, frame, labelled_axis, line, triangle, typed
+from pages.figures.marks import (
+    base_layout,
+    curve,
+    evenly,
+    frame,
+    heading,
+    labelled_axis,
+    plot,
+    scatter,
+    triangle,
+    typed,
+)
 from pages.figures.palette import DEEP, DRAW, INDUCING, Ink, tint
 
 SCALE = ["#00224E", "#35456C", "#666970", "#948E77", "#C8B866", "#FEE838"]
@@ -36,15 +47,8 @@ def map_figure(
         surface = [_probability(view, panel, dash, ink)]
     else:
         surface = [_mean(view, panel, dash, ink)]
-    inducing = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "inducing points",
-        "x": typed(panel.inducing[:, 0]),
-        "y": typed(panel.inducing[:, 1]),
-        "marker": triangle(ink, 9),
-        "hovertemplate": "inducing point at (%{x:.3g}, %{y:.3g})<extra></extra>",
-    }
+    z, hover = panel.inducing, "inducing point at (%{x:.3g}, %{y:.3g})"
+    inducing = scatter(z[:, 0], z[:, 1], "inducing points", triangle(ink, 9), hover)
     data = _data(view.data_x, view.data_y, view.y_name, view.classes, ink, view.rows)
     layout = _plane_layout(view.input_names, ink, height)
     layout["xaxis"]["range"] = [float(view.a[0]), float(view.a[-1])]
@@ -78,15 +82,7 @@ def recorded_map(view: View2D, panel: PlanePanel, ink: Ink, height: int = 285) -
         },
         "hoverinfo": "skip",
     }
-    border = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "one half",
-        "x": typed(x),
-        "y": typed(y),
-        "marker": {"color": tint(ink.text, 0.7), "size": 2},
-        "hoverinfo": "skip",
-    }
+    border = scatter(x, y, "one half", {"color": tint(ink.text, 0.7), "size": 2})
     return {**figure, "data": [shade, border, *figure["data"][1:]]}
 
 
@@ -111,7 +107,7 @@ def plane_data_figure(
     height: int = 285,
 ) -> dict:
     """The data alone, in the frame that the maps will have; a thousand rows are enough to see."""
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), 1000)).astype(int))
+    rows = evenly(len(X), 1000)
     layout = _plane_layout(input_names, ink, height)
     layout["xaxis"]["range"], layout["yaxis"]["range"] = frame(X[:, 0], 0.1), frame(X[:, 1], 0.1)
     return {"data": _data(X[rows], y[rows], y_name, classes, ink, rows), "layout": layout}
@@ -132,9 +128,10 @@ def warp_figure(view: View2D, layer: WarpPanel, ink: Ink, height: int = 190) -> 
         layout["yaxis" + suffix] = _small_axis(ink, names[1], anchor="x" + suffix)
     layout["meta"] = {"follow": "data "}
     layout["margin"] |= {"t": 18}
+    font = {"size": 11, "color": ink.text}
     layout["annotations"] = [
-        _heading("what enters", left, ink),
-        _heading("the layer's own map" if own_map else "what leaves", right, ink),
+        heading("what enters", sum(left) / 2, font=font),
+        heading("the layer's own map" if own_map else "what leaves", sum(right) / 2, font=font),
     ]
     traces = _passing(view, layer.lines_in, layer.points_in, "", ink)
     traces += _inducing(layer.inducing, "inducing inputs Z", "", ink)
@@ -174,15 +171,8 @@ def plane_legend(view: View2D, ink: Ink, recorded: bool = False) -> str:
 def star_mark(a: float, b: float, ink: Ink) -> dict:
     """The place x* of the mixture on a map."""
     edge = {"color": ink.paper, "width": 1.5}
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "x*",
-        "x": [a],
-        "y": [b],
-        "marker": {"symbol": "star", "size": 15, "color": ink.text, "line": edge},
-        "hovertemplate": "x* (%{x:.3g}, %{y:.3g})<extra></extra>",
-    }
+    star = {"symbol": "star", "size": 15, "color": ink.text, "line": edge}
+    return scatter([a], [b], "x*", star, "x* (%{x:.3g}, %{y:.3g})")
 
 
 def start_colours(places: np.ndarray, a: np.ndarray, b: np.ndarray) -> list[str]:
@@ -194,7 +184,7 @@ def start_colours(places: np.ndarray, a: np.ndarray, b: np.ndarray) -> list[str]
     return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in np.round(mixed).astype(int)]
 
 
-def _even(colours: list[str]) -> list[list]:
+def even_scale(colours: list[str]) -> list[list]:
     """A colour scale with even steps."""
     return [[i / (len(colours) - 1), c] for i, c in enumerate(colours)]
 
@@ -231,8 +221,10 @@ def _levels(low: float, high: float, n: int) -> dict:
     return {"start": start, "end": float(high), "size": float(size)}
 
 
-def _labels(ink: Ink) -> dict:
-    return {"showlabels": True, "labelfont": {"size": 10, "color": ink.text}}
+def _contours(coloring: str, ink: Ink, levels: dict) -> dict:
+    """Contours at these levels, with their values."""
+    font = {"size": 10, "color": ink.text}
+    return {"coloring": coloring, "showlabels": True, "labelfont": font, **levels}
 
 
 def _mean(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> dict:
@@ -242,28 +234,22 @@ def _mean(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> dict:
         **_surface(view, panel.value, view.value_name, dash, ink),
         "zmin": low,
         "zmax": high,
-        "colorscale": _even(pale),
-        "contours": {"coloring": "heatmap", **_labels(ink), **_levels(low, high, 6)},
+        "colorscale": even_scale(pale),
+        "contours": _contours("heatmap", ink, _levels(low, high, 6)),
     }
 
 
 def _probability(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> dict:
-    scale = [tint(colour(0), 0.8), tint(colour(0), 0.08), tint(colour(1), 0.08)]
+    first, second = colour(0), colour(1)
     return {
         **_surface(view, panel.value, view.value_name, dash, ink),
         "zmin": 0.0,
         "zmax": 1.0,
         "colorscale": [
-            [0, scale[0]],
-            [0.5, scale[1]],
-            [0.5, scale[2]],
-            [1, tint(colour(1), 0.8)],
+            *([0, tint(first, 0.8)], [0.5, tint(first, 0.08)]),
+            *([0.5, tint(second, 0.08)], [1, tint(second, 0.8)]),
         ],
-        "contours": {
-            "coloring": "heatmap",
-            **_labels(ink),
-            **{"start": 0.1, "end": 0.9, "size": 0.2},
-        },
+        "contours": _contours("heatmap", ink, {"start": 0.1, "end": 0.9, "size": 0.2}),
     }
 
 
@@ -274,7 +260,7 @@ def _doubt(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> dict:
         "zmin": 0.0,
         "zmax": high,
         "colorscale": [[0, tint(ink.data, 0.02)], [1, tint(ink.data, 0.75)]],
-        "contours": {"coloring": "heatmap", **_labels(ink), **_levels(0.0, high, 5)},
+        "contours": _contours("heatmap", ink, _levels(0.0, high, 5)),
     }
 
 
@@ -284,11 +270,7 @@ def _winners(view: View2D, panel: PlanePanel, dash: str, ink: Ink) -> list[dict]
     contours = {
         **_surface(view, panel.value, view.value_name, dash, ink),
         "showscale": False,
-        "contours": {
-            "coloring": "none",
-            **_labels(ink),
-            **{"start": 0.5, "end": 0.9, "size": 0.2},
-        },
+        "contours": _contours("none", ink, {"start": 0.5, "end": 0.9, "size": 0.2}),
     }
     regions = _regions(view.a, view.b, panel.winner, panel.value, view.classes, ink)
     return [regions[0], contours, regions[1]]
@@ -367,7 +349,7 @@ def _data(X, y, y_name: str, classes: tuple[str, ...], ink: Ink, rows: np.ndarra
                 "color": typed(y),
                 "cmin": low,
                 "cmax": high,
-                "colorscale": _even(SCALE),
+                "colorscale": even_scale(SCALE),
                 "size": 6,
                 "line": {"color": ink.paper, "width": 0.8},
             },
@@ -378,9 +360,7 @@ def _data(X, y, y_name: str, classes: tuple[str, ...], ink: Ink, rows: np.ndarra
 
 
 def _plane_layout(names: tuple[str, ...], ink: Ink, height: int) -> dict:
-    layout: dict = base_layout(ink, height) | {"showlegend": False}
-    layout["xaxis"] = labelled_axis(ink, plain(names[0]))
-    layout["yaxis"] = labelled_axis(ink, plain(names[1]))
+    layout = plot(ink, height, plain(names[0]), plain(names[1]), showlegend=False)
     return layout
 
 
@@ -388,19 +368,6 @@ def _small_axis(ink: Ink, title: str, **more) -> dict:
     axis = labelled_axis(ink, plain(title), nticks=5, **more)
     axis["title"] |= {"font": {"size": 11}, "standoff": 2}
     return axis | {"tickfont": {"size": 10}}
-
-
-def _heading(words: str, domain: list[float], ink: Ink) -> dict:
-    return {
-        "text": words,
-        "x": sum(domain) / 2,
-        "y": 1.0,
-        "xref": "paper",
-        "yref": "paper",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 11, "color": ink.text},
-    }
 
 
 def _on(suffix: str) -> dict:
@@ -413,27 +380,19 @@ def _passing(view: View2D, grid: np.ndarray, points: np.ndarray, suffix: str, in
     first, second = view.input_names
     side = "leaving" if suffix else "entering"
     traces = []
-    for part, name, stroke_ in (
-        (grid[:half], f"lines along {plain(first)}, {side}", {"color": tint(DEEP, 0.55)}),
-        (grid[half:], f"lines along {plain(second)}, {side}", {"color": DRAW, "dash": "dot"}),
+    for part, name, shade, dash in (
+        (grid[:half], f"lines along {plain(first)}, {side}", tint(DEEP, 0.55), ""),
+        (grid[half:], f"lines along {plain(second)}, {side}", DRAW, "dot"),
     ):
         gaps = np.full((len(part), 1, 2), np.nan)
         path = np.concatenate([part, gaps], 1).reshape(-1, 2)
-        traces.append(
-            {
-                **line(typed(path[:, 0]), typed(path[:, 1])),
-                **_on(suffix),
-                "name": name,
-                "line": {**stroke_, "width": 1},
-                "hoverinfo": "skip",
-            }
-        )
+        traces.append(curve(path[:, 0], path[:, 1], name, shade, 1, dash=dash, **_on(suffix)))
     return [*traces, _followed(view, points, suffix, side, ink)]
 
 
 def _followed(view: View2D, points: np.ndarray, suffix: str, side: str, ink: Ink) -> dict:
     """Points in the colour of where they started, with their row's number; a symbol a class."""
-    shown = np.unique(np.linspace(0, len(points) - 1, min(len(points), FOLLOWED)).astype(int))
+    shown = evenly(len(points), FOLLOWED)
     starts = view.data_x[shown]
     marker = {
         "color": start_colours(starts, view.a, view.b),
@@ -460,18 +419,8 @@ def _followed(view: View2D, points: np.ndarray, suffix: str, side: str, ink: Ink
 def _inducing(places: np.ndarray | None, name: str, suffix: str, ink: Ink) -> list[dict]:
     if places is None:
         return []
-    return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            **_on(suffix),
-            "name": name,
-            "x": typed(places[:, 0]),
-            "y": typed(places[:, 1]),
-            "marker": triangle(ink, 6),
-            "hovertemplate": name + " (%{x:.3g}, %{y:.3g})<extra></extra>",
-        }
-    ]
+    hover = name + " (%{x:.3g}, %{y:.3g})"
+    return [scatter(places[:, 0], places[:, 1], name, triangle(ink, 6), hover, **_on(suffix))]
 
 
 def _own_map(view: View2D, layer: WarpPanel, ink: Ink) -> list[dict]:
@@ -499,7 +448,7 @@ def _own_map(view: View2D, layer: WarpPanel, ink: Ink) -> list[dict]:
     else:
         shown = view.data_y if last else layer.map_value
         (low, high), scale = frame(shown, 0.0), [tint(c, 0.75) for c in SCALE]
-    surface |= {"zmin": low, "zmax": high, "colorscale": _even(scale)}
-    surface["contours"] = {"coloring": "heatmap", **_labels(ink), **_levels(low, high, 4)}
+    surface |= {"zmin": low, "zmax": high, "colorscale": even_scale(scale)}
+    surface["contours"] = _contours("heatmap", ink, _levels(low, high, 4))
     surface["contours"]["labelfont"]["size"] = 9
     return [surface]

@@ -13,12 +13,15 @@ from pages.figures.legends import both_shades, data_keys, key, legend_row, strok
 from pages.figures.marks import (
     band,
     base_layout,
+    beliefs,
+    curve,
     dots,
     frame,
     labelled_axis,
     line,
     lines,
     saying,
+    scatter,
     steady,
     triangle,
     typed,
@@ -27,6 +30,8 @@ from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 
 SHADES = 0.55
 """Exponent of the shade: densities below one raise thin tails into view."""
+BELOW = {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
+"""Of curves in the lower half of the bound's picture."""
 MOST_POINTS = 240
 """Along a curve of the bound."""
 
@@ -54,15 +59,9 @@ def prediction_figure(
         prediction = _class_curves(view, panel)
     else:
         prediction = _curve(view, panel, deep, bands, ink)
-    inducing = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "inducing points",
-        "x": typed(panel.inducing),
-        "y": typed(np.full(len(panel.inducing), low + 0.025 * (high - low))),
-        "marker": triangle(ink, 9),
-        "hovertemplate": "inducing point at %{x:.3g}<extra></extra>",
-    }
+    floor = np.full(len(panel.inducing), low + 0.025 * (high - low))
+    mark, hover = triangle(ink, 9), "inducing point at %{x:.3g}"
+    inducing = scatter(panel.inducing, floor, "inducing points", mark, hover)
     data = _data(view.data_x, view.data_y, view.classes, ink)
     return {"data": [*prediction, *data, inducing], "layout": layout}
 
@@ -73,38 +72,30 @@ def _curve(view: View1D, panel: Panel, deep: bool, bands: bool, ink: Ink) -> lis
     colour, strong, dash = (DEEP, ink.deep, "solid") if deep else (SINGLE, ink.single, "dash")
     return [
         *(_bands(view, panel, colour) if bands else [_density(view, panel, colour)]),
-        {
-            **lines(view.x, panel.draws),
-            "name": f"{len(panel.draws)} function draws",
-            "line": {"color": tint(DRAW, 0.55 if dash == "solid" else 0.65), "width": 1},
-        },
+        lines(
+            view.x,
+            panel.draws,
+            f"{len(panel.draws)} function draws",
+            tint(DRAW, 0.55 if dash == "solid" else 0.65),
+            1,
+        ),
         {
             **line(x, mean),
             "line": {"color": tint(ink.paper, 0.85), "width": 5},
             "hoverinfo": "skip",
             "showlegend": False,
         },
-        {
-            **line(x, mean),
-            "name": "mean",
-            "line": {"color": strong, "width": 2.6, "dash": dash},
-            "hovertemplate": _mean_word(view) + " %{y:.3g}<extra></extra>",
-        },
+        curve(x, mean, "mean", strong, 2.6, _mean_word(view) + " %{y:.3g}", dash=dash),
     ]
 
 
 def _class_curves(view: View1D, panel: ClassPanel) -> list[dict]:
     """The probability of each class."""
-    x = typed(view.x)
-    return [
-        {
-            **line(x, typed(p)),
-            "name": f"probability of {plain(name)}",
-            "line": {"color": kinds.colour(c), "width": 2.4, "dash": kinds.dash(c)},
-            "hovertemplate": f"{plain(name)} " + "%{y:.0%}<extra></extra>",
-        }
-        for c, (name, p) in enumerate(zip(view.classes, panel.probabilities, strict=True))
-    ]
+    curves = []
+    for c, (name, p) in enumerate(zip(map(plain, view.classes), panel.probabilities, strict=True)):
+        words, hover = f"probability of {name}", f"{name} " + "%{y:.0%}"
+        curves.append(curve(view.x, p, words, kinds.colour(c), 2.4, hover, kinds.dash(c)))
+    return curves
 
 
 def _mean_word(view: View1D) -> str:
@@ -130,15 +121,13 @@ def _data(x, y, classes: tuple[str, ...], ink: Ink) -> list[dict]:
     jitter = np.random.default_rng(0).uniform(-1, 1, len(y))
     heights = y + 0.03 * jitter if len(classes) == 2 else -0.07 * (1 + y) + 0.015 * jitter
     return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": plain(name),
-            "x": typed(x[y == c]),
-            "y": typed(heights[y == c]),
-            "marker": kinds.class_marker(c, ink, 6),
-            "hovertemplate": plain(name) + " at %{x:.3g}<extra></extra>",
-        }
+        scatter(
+            x[y == c],
+            heights[y == c],
+            plain(name),
+            kinds.class_marker(c, ink, 6),
+            plain(name) + " at %{x:.3g}",
+        )
         for c, name in enumerate(classes)
     ]
 
@@ -159,13 +148,7 @@ def layer_figure(
     layout["yaxis2"] = labelled_axis(ink, "", anchor="x2", matches="y")
     layout["xaxis2"]["range"] = [float(layer.x[0]), float(layer.x[-1])]
     traces = [
-        {
-            **lines(layer.x, layer.samples),
-            "xaxis": "x2",
-            "yaxis": "y2",
-            "name": "samples",
-            "line": {"color": tint(DRAW, 0.8), "width": 1.1},
-        }
+        lines(layer.x, layer.samples, "samples", tint(DRAW, 0.8), 1.1, xaxis="x2", yaxis="y2")
     ]
     if layer.map_x is not None:
         traces += _map(layer, ink)
@@ -220,30 +203,16 @@ def bound_figure(
         shown.append(parts[:, 0])
         highest = max(highest, float(parts[:, 1:].max()))
         traces.append(
-            {
-                **line(typed(step), typed(parts[:, 0])),
-                "name": name,
-                "line": {"color": colour, "width": 2, "dash": dash},
-                "hovertemplate": name + " %{y:,.1f} at step %{x:,.0f}<extra></extra>",
-            }
+            curve(
+                step, parts[:, 0], name, colour, 2, name + " %{y:,.1f} at step %{x:,.0f}", dash=dash
+            )
         )
         for l in range(kl.shape[1]):
             layer = f"KL of layer {l + 1}" if kl.shape[1] > 1 else "KL of the single layer"
-            traces.append(
-                {
-                    **line(typed(step), typed(parts[:, 1 + l])),
-                    "xaxis": "x2",
-                    "yaxis": "y2",
-                    "name": layer,
-                    "showlegend": False,
-                    "line": {
-                        "color": colour,
-                        "width": 1.4,
-                        "dash": dash if name != "deep" else ("solid", "dot", "dashdot")[l % 3],
-                    },
-                    "hovertemplate": layer + " %{y:,.1f} at step %{x:,.0f}<extra></extra>",
-                }
-            )
+            own = dash if name != "deep" else ("solid", "dot", "dashdot")[l % 3]
+            hover = layer + " %{y:,.1f} at step %{x:,.0f}"
+            below = curve(step, parts[:, 1 + l], layer, colour, 1.4, hover, own, **BELOW)
+            traces.append(below)
     if not shown:
         return saying("The curves begin with<br>the first step.", ink, height)
     layout["yaxis"]["range"] = bound_range(shown)
@@ -344,32 +313,10 @@ def _map(layer: LayerPanel, ink: Ink) -> list[dict]:
     low, high = layer.map_mean - 2 * layer.map_sd, layer.map_mean + 2 * layer.map_sd
     traces = [
         band(layer.map_x, low, high, "map ± 2σ", tint(DEEP, 0.2)),
-        {
-            **line(typed(layer.map_x), typed(layer.map_mean)),
-            "name": "map",
-            "line": {"color": DEEP, "width": 2},
-            "hovertemplate": "%{x:.3g} goes to %{y:.3g}<extra></extra>",
-        },
+        curve(layer.map_x, layer.map_mean, "map", DEEP, 2, "%{x:.3g} goes to %{y:.3g}"),
     ]
     if layer.inducing is not None and layer.u_mean is not None and layer.u_sd is not None:
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "inducing points, q(u) ± 2σ",
-                "x": typed(layer.inducing),
-                "y": typed(layer.u_mean),
-                "error_y": {
-                    "type": "data",
-                    "array": typed(2 * layer.u_sd),
-                    "color": INDUCING,
-                    "thickness": 1.2,
-                    "width": 0,
-                },
-                "marker": triangle(ink, 7),
-                "hovertemplate": "inducing point %{x:.3g}, q(u) mean %{y:.3g}<extra></extra>",
-            }
-        )
+        traces.append(beliefs(layer.inducing, layer.u_mean, layer.u_sd, ink, 7))
     return traces
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dgp_core.live.views.prior import PriorView, WarpedGrid
-from pages.figures.marks import base_layout, frame, labelled_axis, line, lines, typed
+from pages.figures.marks import base_layout, curve, frame, labelled_axis, lines, scatter
 from pages.figures.palette import DEEP, DRAW, SINGLE, Ink, tint
 from pages.figures.plane import SCALE
 
@@ -37,17 +37,8 @@ def draws_figure(view: PriorView, depth: int, ink: Ink, height: int = 285) -> di
     layout["yaxis"] = labelled_axis(ink, f"f(x) after {_layers(depth)}")
     layout["yaxis"]["range"] = [-3.6 * view.deviation, 3.6 * view.deviation]
     traces = [
-        {
-            **lines(view.x, functions[1:]),
-            "name": f"draws, {words}",
-            "line": {"color": tint(DRAW, 0.8), "width": 1.2},
-        },
-        {
-            **line(typed(view.x), typed(functions[0])),
-            "name": "one of them",
-            "line": {"color": shade, "width": 2.4, "dash": dash},
-            "hovertemplate": "f(%{x:.3g}) = %{y:.4g}<extra></extra>",
-        },
+        lines(view.x, functions[1:], f"draws, {words}", tint(DRAW, 0.8), 1.2),
+        curve(view.x, functions[0], "one of them", shade, 2.4, "f(%{x:.3g}) = %{y:.4g}", dash=dash),
     ]
     return {"data": traces, "layout": layout}
 
@@ -78,26 +69,14 @@ def slope_figure(views: tuple[PriorView, ...], depth: int, ink: Ink, height: int
     shown = first > LEAST_DENSITY
     traces = []
     if depth > 1:
-        traces.append(
-            {
-                **line(typed(t), typed(first)),
-                "name": "one layer",
-                "line": {"color": ink.data, "width": 1.5, "dash": "dot"},
-                "hovertemplate": "one layer: %{y:.3g} at log |slope| %{x:.3g}<extra></extra>",
-            }
-        )
+        hover = "one layer: %{y:.3g} at log |slope| %{x:.3g}"
+        traces.append(curve(t, first, "one layer", ink.data, 1.5, hover, dash="dot"))
     for view in views:
         words, shade, dash = LOOKS[view.mean_function]
         density = view.log_slope_density[depth - 1]
         shown = shown | (density > LEAST_DENSITY)
-        traces.append(
-            {
-                **line(typed(t), typed(density)),
-                "name": f"{words}, {_layers(depth)}",
-                "line": {"color": shade, "width": 2.4, "dash": dash},
-                "hovertemplate": words + ": %{y:.3g} at log |slope| %{x:.3g}<extra></extra>",
-            }
-        )
+        name, hover = f"{words}, {_layers(depth)}", words + ": %{y:.3g} at log |slope| %{x:.3g}"
+        traces.append(curve(t, density, name, shade, 2.4, hover, dash))
     layout["xaxis"] = labelled_axis(ink, "log |slope of f| (natural logarithm)")
     layout["xaxis"]["range"] = [float(t[shown].min()), float(t[shown].max())]
     return {"data": traces, "layout": layout}
@@ -131,14 +110,9 @@ def correlation_figure(
     traces = []
     for view in views:
         words, shade, dash = LOOKS[view.mean_function]
-        traces.append(
-            {
-                **line(typed(view.distances), typed(view.correlation[depth - 1])),
-                "name": f"{words}, {_layers(depth)}",
-                "line": {"color": shade, "width": 2.2, "dash": dash},
-                "hovertemplate": words + ": %{y:.3g} at distance %{x:.3g}<extra></extra>",
-            }
-        )
+        name, hover = f"{words}, {_layers(depth)}", words + ": %{y:.3g} at distance %{x:.3g}"
+        correlation = view.correlation[depth - 1]
+        traces.append(curve(view.distances, correlation, name, shade, 2.2, hover, dash))
     return {"data": traces, "layout": layout}
 
 
@@ -161,23 +135,14 @@ def warp_figure(grid: WarpedGrid, depth: int, ink: Ink, height: int = 320) -> di
         share = (k % K) / max(K - 1, 1)
         start = grid.start[k, 0, fixed]
         squeezed = grid.gradient[depth][k]
-        traces.append(
-            {
-                **line(typed(path[:, 0]), typed(path[:, 1])),
-                "name": f"{names[fixed]} input {start:.2g}",
-                "line": {
-                    "color": _on_scale(share),
-                    "width": 1.6,
-                    "dash": "solid" if k < K else "dot",
-                },
-                "customdata": [
-                    f"{names[along]} input {a:.2f}, {names[fixed]} {start:.2f}; "
-                    f"squeezed to 1 : {10.0 ** max(-s, 0.0):,.3g}"
-                    for a, s in zip(grid.start[k, :, along], squeezed, strict=True)
-                ],
-                "hovertemplate": "from %{customdata}<extra></extra>",
-            }
-        )
+        began = [
+            f"{names[along]} input {a:.2f}, {names[fixed]} {start:.2f}; "
+            f"squeezed to 1 : {10.0 ** max(-s, 0.0):,.3g}"
+            for a, s in zip(grid.start[k, :, along], squeezed, strict=True)
+        ]
+        name, dash = f"{names[fixed]} input {start:.2g}", "solid" if k < K else "dot"
+        way = curve(path[:, 0], path[:, 1], name, _on_scale(share), 1.6, "from %{customdata}", dash)
+        traces.append(way | {"customdata": began})
     return {"data": traces, "layout": layout}
 
 
@@ -220,28 +185,11 @@ def kept_figure(kept: np.ndarray, width: int, ink: Ink, height: int = 300) -> di
     layout["xaxis"] = labelled_axis(ink, "outputs of the layer", range=[0.5, len(kept) + 0.5])
     layout["xaxis"] |= {"dtick": 1}
     layout["yaxis"] = labelled_axis(ink, "variance kept (%)", range=[0, 105])
+    edge, hover = {"color": SINGLE, "width": 2.5}, "%{y:.1f} % with %{x} outputs"
+    mark = {"symbol": "diamond", "size": 12, "color": ink.paper, "line": edge}
     traces = [
-        {
-            **line(typed(n), typed(100 * kept)),
-            "mode": "lines+markers",
-            "name": "kept by W",
-            "line": {"color": DEEP, "width": 2.2},
-            "hovertemplate": "%{y:.1f} % with %{x} outputs<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "chosen",
-            "x": [width],
-            "y": [float(100 * kept[width - 1])],
-            "marker": {
-                "symbol": "diamond",
-                "size": 12,
-                "color": ink.paper,
-                "line": {"color": SINGLE, "width": 2.5},
-            },
-            "hovertemplate": "%{y:.1f} % with %{x} outputs<extra></extra>",
-        },
+        curve(n, 100 * kept, "kept by W", DEEP, 2.2, hover) | {"mode": "lines+markers"},
+        scatter([width], [float(100 * kept[width - 1])], "chosen", mark, hover),
     ]
     return {"data": traces, "layout": layout}
 
@@ -252,14 +200,10 @@ def _layers(depth: int) -> str:
 
 def _by_depth(view: PriorView, values: np.ndarray) -> dict:
     words, shade, dash = LOOKS[view.mean_function]
-    return {
-        **line(typed(np.arange(1, len(values) + 1)), typed(values)),
-        "mode": "lines+markers",
-        "name": words,
-        "line": {"color": shade, "width": 2.2, "dash": dash},
-        "marker": {"symbol": MARKERS[view.mean_function], "size": 7},
-        "hovertemplate": words + ": %{y:.3g} after %{x} layers<extra></extra>",
-    }
+    n, hover = np.arange(1, len(values) + 1), words + ": %{y:.3g} after %{x} layers"
+    marker = {"symbol": MARKERS[view.mean_function], "size": 7}
+    by_depth = curve(n, values, words, shade, 2.2, hover, dash)
+    return by_depth | {"mode": "lines+markers", "marker": marker}
 
 
 def _on_scale(share: float) -> str:

@@ -4,7 +4,16 @@ import numpy as np
 
 from dgp_core.live.views.randomness import GradientNoise, NoiseView, RowAlone
 from pages.figures.classes import colour, dash, symbol
-from pages.figures.marks import base_layout, labelled_axis, line, log_ticks, typed
+from pages.figures.marks import (
+    base_layout,
+    curve,
+    error_bars,
+    hatch,
+    labelled_axis,
+    log_ticks,
+    scatter,
+    typed,
+)
 from pages.figures.palette import DEEP, DRAW, INDUCING, SINGLE, Ink, tint
 
 WAYS = (
@@ -50,14 +59,10 @@ def bound_spread_figure(
         ticktext=[words for _, words, _, _ in WAYS],
         range=[-0.6, len(WAYS) - 0.4],
     )
+    words, at, height_of = "all rows, many samples", "%{x:,.2f}", np.array([-0.6, len(WAYS) - 0.4])
     jitter = 0.24 * np.random.default_rng(0).uniform(-1, 1, SHOWN)
     traces = [
-        {
-            **line(typed(np.full(2, view.bound)), typed(np.array([-0.6, len(WAYS) - 0.4]))),
-            "name": "all rows, many samples",
-            "line": {"color": ink.text, "width": 1.6, "dash": "dash"},
-            "hovertemplate": "all rows, many samples: %{x:,.2f}<extra></extra>",
-        }
+        curve(np.full(2, view.bound), height_of, words, ink.text, 1.6, f"{words}: {at}", "dash")
     ]
     kept = {
         "samples": (spread.of_batch, "this minibatch's own bound"),
@@ -68,49 +73,28 @@ def bound_spread_figure(
         shown = values[:SHOWN]
         if field in kept:
             target, name = kept[field]
-            traces.append(
-                {
-                    **line(typed(np.full(2, target)), typed(place + np.array([-0.42, 0.42]))),
-                    "name": name,
-                    "line": {"color": shade, "width": 2.4},
-                    "hovertemplate": name + ": %{x:,.2f}<extra></extra>",
-                }
-            )
+            across = np.full(2, target), place + np.array([-0.42, 0.42])
+            traces.append(curve(*across, name, shade, 2.4, f"{name}: {at}"))
         error = 2 * values.std(ddof=1) / np.sqrt(len(values))
+        cloud = {"color": tint(shade, 0.45), "symbol": mark, "size": 5}
+        middle = {"color": ink.text, "symbol": "line-ns-open", "size": 12}
+        bar = {"type": "data", "array": [float(error)], "color": ink.text, "width": 5}
         traces += [
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": words,
-                "x": typed(shown),
-                "y": typed(place + jitter[: len(shown)]),
-                "marker": {"color": tint(shade, 0.45), "symbol": mark, "size": 5},
-                "hovertemplate": words + ": %{x:,.2f}<extra></extra>",
-            },
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": f"mean of {len(values)}, {words}",
-                "x": [float(values.mean())],
-                "y": [place + 0.36],
-                "error_x": {"type": "data", "array": [float(error)], "color": ink.text, "width": 5},
-                "marker": {"color": ink.text, "symbol": "line-ns-open", "size": 12},
-                "hovertemplate": f"mean %{{x:,.2f}} ± {error:.2g} ({words})<extra></extra>",
-            },
+            scatter(shown, place + jitter[: len(shown)], words, cloud, f"{words}: {at}"),
+            scatter(
+                [float(values.mean())],
+                [place + 0.36],
+                f"mean of {len(values)}, {words}",
+                middle,
+                f"mean {at} ± {error:.2g} ({words})",
+                error_x=bar,
+            ),
         ]
         if now and field in now:
             edge = {"color": ink.text, "width": 2}
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": f"drawn last, {words}",
-                    "x": [float(values[now[field] % len(values)])],
-                    "y": [place],
-                    "marker": {"color": shade, "symbol": mark, "size": 13, "line": edge},
-                    "hovertemplate": "drawn last: %{x:,.2f}<extra></extra>",
-                }
-            )
+            large = {"color": shade, "symbol": mark, "size": 13, "line": edge}
+            x = float(values[now[field] % len(values)])
+            traces.append(scatter([x], [place], f"drawn last, {words}", large, f"drawn last: {at}"))
     return {"data": traces, "layout": layout}
 
 
@@ -138,25 +122,14 @@ def gradient_noise_figure(
     traces = []
     for k, (other, values) in enumerate(zip(others, table, strict=True)):
         name = f"B = {_size(view, 'rows', other)}" if by == "samples" else f"S = {other}"
+        hover = name + ": %{y:.3g} at %{x}"
+        by_size = curve(np.array(across), values, name, colour(5 + k), 2, hover, dash(k))
         traces.append(
-            {
-                **line(typed(np.array(across)), typed(values)),
-                "mode": "lines+markers",
-                "name": name,
-                "line": {"color": colour(5 + k), "width": 2, "dash": dash(k)},
-                "marker": {"symbol": symbol(k), "size": 7},
-                "hovertemplate": name + ": %{y:.3g} at %{x}<extra></extra>",
-            }
+            by_size | {"mode": "lines+markers", "marker": {"symbol": symbol(k), "size": 7}}
         )
     guide = table[-1][0] * np.sqrt(across[0] / np.array(across, float))
-    traces.append(
-        {
-            **line(typed(np.array(across)), typed(guide)),
-            "name": "1/√S" if by == "samples" else "1/√B",
-            "line": {"color": ink.data, "width": 1.2, "dash": "dot"},
-            "hoverinfo": "skip",
-        }
-    )
+    root = "1/√S" if by == "samples" else "1/√B"
+    traces.append(curve(np.array(across), guide, root, ink.data, 1.2, dash="dot"))
     return {"data": traces, "layout": layout}
 
 
@@ -180,16 +153,7 @@ def share_figure(
                 "x": [_size(view, "rows", B) for B in view.batches],
                 "y": typed(values / total),
                 "customdata": typed(values),
-                "marker": {
-                    "color": tint(shade, 0.75),
-                    "pattern": {
-                        "shape": pattern,
-                        "fillmode": "overlay",
-                        "fgcolor": ink.paper,
-                        "size": 6,
-                        "solidity": 0.3,
-                    },
-                },
+                "marker": {"color": tint(shade, 0.75), "pattern": hatch(pattern, ink.paper, 0.3)},
                 "hovertemplate": words
                 + ": %{y:.0%} (%{customdata:.3g}) at B = %{x}<extra></extra>",
             }
@@ -245,23 +209,17 @@ def alone_figure(answer: RowAlone, ink: Ink, height: int = 240) -> dict:
             l + np.linspace(-0.3, 0.3, n) if n > 1 else np.array([float(l)])
             for l, n in enumerate(S)
         ]
+        means, sds = (np.concatenate([one[i][:, 0] for one in layers]) for i in (0, 1))
+        bar, thickness = (DRAW, 3) if name == "alone" else (shade, 1)
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": name,
-                "x": typed(np.concatenate(places)),
-                "y": typed(np.concatenate([mean[:, 0] for mean, _ in layers])),
-                "error_y": {
-                    "type": "data",
-                    "array": typed(np.concatenate([2 * sd[:, 0] for _, sd in layers])),
-                    "color": tint(DRAW if name == "alone" else shade, 0.6),
-                    "thickness": 3 if name == "alone" else 1,
-                    "width": 0,
-                },
-                "marker": {"symbol": mark, "color": shade, "size": size},
-                "hovertemplate": name + ": %{y:.6g}<extra></extra>",
-            }
+            scatter(
+                np.concatenate(places),
+                means,
+                name,
+                {"symbol": mark, "color": shade, "size": size},
+                name + ": %{y:.6g}",
+                error_y=error_bars(2 * sds, tint(bar, 0.6), thickness),
+            )
         )
     return {"data": traces, "layout": layout}
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from datasets.printed import SYSTEMS, Printed
-from pages.figures.marks import base_layout, frame, labelled_axis, line, typed
+from pages.figures.marks import base_layout, curve, frame, labelled_axis, scatter
 from pages.figures.palette import DEEP, SINGLE, Ink
 
 WAYS = {
@@ -40,30 +40,15 @@ def cost_figure(N: int, M: int, widths: int, B: int, ink: Ink, height: int = 360
     traces = []
     for way, (words, shade, dash) in WAYS.items():
         traces.append(
-            {
-                **line(typed(grid), typed(costs[way])),
-                "name": words,
-                "line": {"color": shade, "width": 2.4, "dash": dash},
-                "hovertemplate": words + ": %{y:.2g} at N = %{x:.2g}<extra></extra>",
-            }
+            curve(
+                grid, costs[way], words, shade, 2.4, words + ": %{y:.2g} at N = %{x:.2g}", dash=dash
+            )
         )
     here = operations(N, M, widths, B)
-    traces.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "your N",
-            "x": [N] * len(WAYS),
-            "y": [float(here[way]) for way in WAYS],
-            "marker": {
-                "symbol": "diamond",
-                "size": 11,
-                "color": ink.paper,
-                "line": {"width": 2.5, "color": [WAYS[way][1] for way in WAYS]},
-            },
-            "hovertemplate": "%{y:.2g} operations<extra></extra>",
-        }
-    )
+    edge = {"width": 2.5, "color": [shade for _, shade, _ in WAYS.values()]}
+    mark = {"symbol": "diamond", "size": 11, "color": ink.paper, "line": edge}
+    costs_here = [float(here[way]) for way in WAYS]
+    traces.append(scatter([N] * len(WAYS), costs_here, "your N", mark, "%{y:.2g} operations"))
     return {"data": traces, "layout": layout}
 
 
@@ -100,17 +85,8 @@ def systems_figure(
         ("measured here", [(v, seen.index(s)) for s, v in ours.items()], {"color": DEEP}),
     ):
         if of:
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": name,
-                    "x": [x for x, _ in of],
-                    "y": [y for _, y in of],
-                    "marker": {"size": 11, **marker},
-                    "hovertemplate": name + ": %{x:.4g}<extra></extra>",
-                }
-            )
+            xs, ys = ([place[i] for place in of] for i in (0, 1))
+            traces.append(scatter(xs, ys, name, {"size": 11, **marker}, name + ": %{x:.4g}"))
     return {"data": traces, "layout": layout}
 
 

@@ -6,9 +6,21 @@ from dgp_core.live.views.playground import HiddenPanel, Reliability, Response, T
 from dgp_core.tables.plain import plain
 from pages.figures.classes import class_marker, colour
 from pages.figures.legends import both_shades, data_keys, key, legend_row, stroke
-from pages.figures.marks import band, base_layout, frame, labelled_axis, line, tally, typed
+from pages.figures.marks import (
+    band,
+    base_layout,
+    curve,
+    error_bars,
+    frame,
+    heading,
+    labelled_axis,
+    plot,
+    scatter,
+    tally,
+    typed,
+)
 from pages.figures.palette import DEEP, SINGLE, Ink, tint
-from pages.figures.plane import SCALE
+from pages.figures.plane import SCALE, even_scale
 
 MODELS = (("deep", DEEP, "solid"), ("single layer", SINGLE, "dash"))
 """Both models' names, colours and strokes."""
@@ -36,28 +48,23 @@ def relevance_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
         range=[-0.7, len(names) - 0.3],
         tickfont={"size": 11 if len(names) <= 12 else 9},
     )
-    rows = [("deep", DEEP, seen.deep, "circle"), ("single layer", SINGLE, seen.rival, "diamond")]
+    rows = [
+        ("deep", DEEP, seen.deep, "circle", 9, 2),
+        ("single layer", SINGLE, seen.rival, "diamond", 8, 1),
+    ]
     traces = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": name,
-            "x": typed(values),
-            "y": typed(places),
-            "text": names,
-            "marker": {"color": shade, "symbol": symbol, "size": 9 if name == "deep" else 8},
-            "error_x": {
-                "type": "data",
-                "symmetric": False,
-                "array": typed(np.zeros(len(values))),
-                "arrayminus": typed(values),
-                "thickness": 2 if name == "deep" else 1,
-                "width": 0,
-                "color": tint(shade, 0.5),
-            },
-            "hovertemplate": "%{text}: " + name + " %{x:.3g}<extra></extra>",
-        }
-        for name, shade, values, symbol in (rows if len(view.layers) > 1 else rows[:1])
+        scatter(
+            values,
+            places,
+            name,
+            {"color": shade, "symbol": symbol, "size": size},
+            "%{text}: " + name + " %{x:.3g}",
+            text=names,
+            error_x=error_bars(np.zeros(len(values)), tint(shade, 0.5), thickness, minus=values),
+        )
+        for name, shade, values, symbol, size, thickness in (
+            rows if len(view.layers) > 1 else rows[:1]
+        )
     ]
     return {"data": traces, "layout": layout}
 
@@ -82,13 +89,9 @@ def pixels_figure(deep: np.ndarray, single: np.ndarray | None, ink: Ink, height:
             "autorange": "reversed",
         }
         words = f"{name}<br>1/lengthscale ≤ {values.max():.2g}"
-        place = {"xref": "paper", "yref": "paper", "x": left + width / 2, "y": 1.0}
         font = {"size": 11, "color": ink.text}
-        layout["annotations"].append(
-            {"text": words, "showarrow": False, "font": font}
-            | {"xanchor": "center", "yanchor": "bottom"}
-            | place
-        )
+        above = heading(words, left + width / 2, font=font, xanchor="center")
+        layout["annotations"].append(above)
         traces.append(
             {
                 "type": "heatmap",
@@ -118,45 +121,26 @@ def agreement_figure(
         return _confusion(view, panel, deep, ink, height)
     assert panel.band is not None
     _, shade, dash = MODELS[0 if deep else 1]
+    symbol, edge = "circle" if deep else "diamond", {"color": ink.paper, "width": 0.4}
     y = plain(view.y_name)
     low, high = panel.band
+    above, below = np.maximum(high - panel.predicted, 0), np.maximum(panel.predicted - low, 0)
     layout: dict = base_layout(ink, height) | {"showlegend": False}
     both = [np.concatenate([view.observed, part.predicted]) for part in (view.deep, view.rival)]
     span = frame(np.concatenate(both), 0.06)
     layout["xaxis"] = labelled_axis(ink, f"observed {y}", range=span)
     layout["yaxis"] = labelled_axis(ink, "predicted, with the middle 95 %", range=span)
     traces = [
-        {
-            **line(typed(np.array(span)), typed(np.array(span))),
-            "name": "predicted = observed",
-            "line": {"color": ink.text, "width": 1, "dash": "dot"},
-            "hoverinfo": "skip",
-        },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": ROWS_TRACE,
-            "x": typed(view.observed),
-            "y": typed(panel.predicted),
-            "customdata": typed(view.rows, "i4"),
-            "error_y": {
-                "type": "data",
-                "symmetric": False,
-                "array": typed(np.maximum(high - panel.predicted, 0)),
-                "arrayminus": typed(np.maximum(panel.predicted - low, 0)),
-                "color": tint(shade, 0.25),
-                "thickness": 1,
-                "width": 0,
-            },
-            "marker": {
-                "color": tint(shade, 0.8),
-                "symbol": "circle" if dash == "solid" else "diamond",
-                "size": 5,
-                "line": {"color": ink.paper, "width": 0.4},
-            },
-            "hovertemplate": "row %{customdata}: observed %{x:.3g}, predicted %{y:.3g}"
-            "<extra></extra>",
-        },
+        curve(np.array(span), np.array(span), "predicted = observed", ink.text, 1, dash="dot"),
+        scatter(
+            view.observed,
+            panel.predicted,
+            ROWS_TRACE,
+            {"color": tint(shade, 0.8), "symbol": symbol, "size": 5, "line": edge},
+            "row %{customdata}: observed %{x:.3g}, predicted %{y:.3g}",
+            customdata=typed(view.rows, "i4"),
+            error_y=error_bars(above, tint(shade, 0.25), 1, minus=below),
+        ),
     ]
     return {"data": traces, "layout": layout}
 
@@ -180,53 +164,23 @@ def calibration_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
         ink, "observed coverage", anchor="x2", range=[0, 1.05], tickformat=".0%"
     )
     edges = np.linspace(0, 1, PIT_BINS + 1)
-    dotted = {"color": ink.text, "width": 1, "dash": "dot"}
-    unit = typed(np.array([0.0, 1.0]))
+    unit, right = np.array([0.0, 1.0]), {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
     traces: list[dict] = [
-        {
-            **line(unit, typed(np.ones(2))),
-            "name": "calibrated",
-            "line": dotted,
-            "showlegend": False,
-            "hoverinfo": "skip",
-        },
-        {
-            **line(unit, unit),
-            "xaxis": "x2",
-            "yaxis": "y2",
-            "name": "observed = nominal",
-            "line": dotted,
-            "showlegend": False,
-            "hoverinfo": "skip",
-        },
+        curve(unit, np.ones(2), "calibrated", ink.text, 1, dash="dot", showlegend=False),
+        curve(unit, unit, "observed = nominal", ink.text, 1, dash="dot", **right),
     ]
     for panel, (name, shade, dash) in zip(panels, MODELS, strict=False):
         assert panel.pit is not None and panel.covered is not None
         heights = np.histogram(panel.pit, edges)[0] * PIT_BINS / len(panel.pit)
-        stairs = line(typed(np.repeat(edges, 2)[1:-1]), typed(np.repeat(heights, 2)))
-        traces.append(
-            {
-                **stairs,
-                "name": name,
-                "line": {"color": shade, "width": 2, "dash": dash},
-                "fill": "tozeroy" if dash == "solid" else "none",
-                "fillcolor": tint(shade, 0.15),
-                "hovertemplate": name + ": density %{y:.2f} at %{x:.2f}<extra></extra>",
-            }
-        )
-        traces.append(
-            {
-                **line(typed(view.shares), typed(panel.covered)),
-                "mode": "lines+markers",
-                "xaxis": "x2",
-                "yaxis": "y2",
-                "name": f"coverage, {name}",
-                "showlegend": False,
-                "line": {"color": shade, "width": 1.6, "dash": dash},
-                "marker": {"size": 6, "symbol": "circle" if dash == "solid" else "diamond"},
-                "hovertemplate": name + ": %{y:.0%} inside the interval of %{x:.0%}<extra></extra>",
-            }
-        )
+        fill, symbol = ("tozeroy", "circle") if dash == "solid" else ("none", "diamond")
+        stairs = np.repeat(edges, 2)[1:-1], np.repeat(heights, 2)
+        hover = name + ": density %{y:.2f} at %{x:.2f}"
+        shaded = {"fill": fill, "fillcolor": tint(shade, 0.15)}
+        traces.append(curve(*stairs, name, shade, 2, hover, dash, **shaded))
+        words, hover = f"coverage, {name}", name + ": %{y:.0%} inside the interval of %{x:.0%}"
+        covered = curve(view.shares, panel.covered, words, shade, 1.6, hover, dash, **right)
+        marker = {"size": 6, "symbol": symbol}
+        traces.append(covered | {"mode": "lines+markers", "marker": marker})
     return {"data": traces, "layout": layout}
 
 
@@ -271,31 +225,25 @@ def response_figure(view: ViewMany, ink: Ink, height: int = 285) -> dict:
 
 def hidden_figure(view: ViewMany, layer: HiddenPanel, ink: Ink, height: int = 190) -> dict:
     """The rows as they leave a layer; colours are the observed y, or symbols the class."""
-    layout: dict = base_layout(ink, height) | {"showlegend": False}
-    layout["xaxis"] = labelled_axis(ink, plain(layer.names[0]))
-    layout["yaxis"] = labelled_axis(ink, plain(layer.names[1]))
+    layout = plot(ink, height, plain(layer.names[0]), plain(layer.names[1]), showlegend=False)
     layout["meta"] = {"follow": ""}
     for axis in ("xaxis", "yaxis"):
         layout[axis]["title"] |= {"font": {"size": 11}, "standoff": 2}
     if layer.width > 2:
         words = f"the first two principal components of {layer.width} dimensions"
-        place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 1.0, "yanchor": "bottom"}
-        font = {"size": 11, "color": ink.text}
         layout["margin"] |= {"t": 18}
-        layout["annotations"] = [{"text": words, "showarrow": False, "font": font} | place]
+        layout["annotations"] = [heading(words, font={"size": 11, "color": ink.text})]
     y, points = view.observed, layer.points
-    common = {"type": "scatter", "mode": "markers"}
     if view.classes:
         traces = [
-            {
-                **common,
-                "name": plain(name),
-                "x": typed(points[y == c, 0]),
-                "y": typed(points[y == c, 1]),
-                "customdata": typed(view.rows[y == c], "i4"),
-                "marker": class_marker(c, ink, 6),
-                "hovertemplate": plain(name) + ", row %{customdata}<extra></extra>",
-            }
+            scatter(
+                points[y == c, 0],
+                points[y == c, 1],
+                plain(name),
+                class_marker(c, ink, 6),
+                plain(name) + ", row %{customdata}",
+                customdata=typed(view.rows[y == c], "i4"),
+            )
             for c, name in enumerate(view.classes)
         ]
         return {"data": traces, "layout": layout}
@@ -306,21 +254,14 @@ def hidden_figure(view: ViewMany, layer: HiddenPanel, ink: Ink, height: int = 19
         "color": typed(y),
         "cmin": low,
         "cmax": high,
-        "colorscale": [[i / (len(SCALE) - 1), c] for i, c in enumerate(SCALE)],
+        "colorscale": even_scale(SCALE),
         "size": 5,
         "line": {"color": tint(ink.data, 0.6), "width": 0.4},
         "colorbar": bar,
     }
-    trace = {
-        **common,
-        "name": "training rows",
-        "x": typed(points[:, 0]),
-        "y": typed(points[:, 1]),
-        "customdata": typed(view.rows, "i4"),
-        "marker": marker,
-        "hovertemplate": plain(view.y_name)
-        + " %{marker.color:.3g}, row %{customdata}<extra></extra>",
-    }
+    hover = plain(view.y_name) + " %{marker.color:.3g}, row %{customdata}"
+    rows = typed(view.rows, "i4")
+    trace = scatter(points[:, 0], points[:, 1], "training rows", marker, hover, customdata=rows)
     return {"data": [trace], "layout": layout}
 
 
@@ -414,35 +355,18 @@ def _reliability(view: ViewMany, seen: list[Reliability | None], ink: Ink, heigh
     layout["xaxis"] = labelled_axis(ink, f"predicted probability of {what}", **ends)
     layout["yaxis"] = labelled_axis(ink, "observed frequency (95 %)", **ends)
     unit = typed(np.array([0.0, 1.0]))
-    traces: list[dict] = [
-        {
-            **line(unit, unit),
-            "name": "calibrated",
-            "line": {"color": ink.text, "width": 1, "dash": "dot"},
-            "hoverinfo": "skip",
-        }
-    ]
+    traces: list[dict] = [curve(unit, unit, "calibrated", ink.text, 1, dash="dot")]
     for part, (name, shade, dash) in zip(seen, MODELS, strict=False):
         assert part is not None
+        above, below = part.high - part.observed, part.observed - part.low
+        hover = name + ": %{y:.0%} of %{customdata} rows, predicted %{x:.0%}"
         traces.append(
             {
-                **line(typed(part.predicted), typed(part.observed)),
+                **curve(part.predicted, part.observed, name, shade, 2, hover, dash),
                 "mode": "lines+markers",
-                "name": name,
-                "line": {"color": shade, "width": 2, "dash": dash},
                 "marker": {"size": 7, "symbol": "circle" if dash == "solid" else "diamond"},
                 "customdata": typed(part.counts, "i4"),
-                "error_y": {
-                    "type": "data",
-                    "symmetric": False,
-                    "array": typed(part.high - part.observed),
-                    "arrayminus": typed(part.observed - part.low),
-                    "color": tint(shade, 0.5),
-                    "thickness": 1,
-                    "width": 0,
-                },
-                "hovertemplate": name
-                + ": %{y:.0%} of %{customdata} rows, predicted %{x:.0%}<extra></extra>",
+                "error_y": error_bars(above, tint(shade, 0.5), 1, minus=below),
             }
         )
     return {"data": traces, "layout": layout}
@@ -469,13 +393,6 @@ def _responses(response: Response, suffix: str, deep_only: bool) -> list[dict]:
             low, high = edges
             words = f"middle 95 %, {model}: {name}"
             traces.append({**band(response.x, low, high, words, tint(shade, 0.15)), **on})
-        traces.append(
-            {
-                **line(typed(response.x), typed(mean)),
-                **on,
-                "name": f"{model}: {name}",
-                "line": {"color": shade, "width": 2, "dash": dash},
-                "hovertemplate": model + " %{y:.3g} at %{x:.3g}<extra></extra>",
-            }
-        )
+        words, hover = f"{model}: {name}", model + " %{y:.3g} at %{x:.3g}"
+        traces.append(curve(response.x, mean, words, shade, 2, hover, dash, **on))
     return traces

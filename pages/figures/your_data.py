@@ -13,7 +13,7 @@ from dgp_core.evaluation.comparison import ScoreCard
 from dgp_core.evaluation.explain import Importance, Map, Relevance, Response
 from dgp_core.tables.plain import plain
 from dgp_core.training.plan import counted
-from pages.figures.marks import base_layout, labelled_axis
+from pages.figures.marks import evenly, plot, scatter
 from pages.figures.palette import DEEP, DRAW, INDUCING, LIGHT, SINGLE, Ink, tint
 
 MOST_DOTS = 1500
@@ -41,11 +41,6 @@ def look_of(model: str) -> tuple[str, str, str]:
     return LOOKS.get(model, LOOKS["deep"])
 
 
-def thinned(n: int, most: int = MOST_DOTS) -> np.ndarray:
-    """Row numbers, evenly spread where there are more than a picture needs."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
-
-
 def calibration_figure(card: ScoreCard, ink: Ink, height: int = HEIGHT) -> dict:
     """Numbers: a PIT histogram of ten bars, level if calibrated.
 
@@ -62,7 +57,7 @@ def _pit(card: ScoreCard, ink: Ink, height: int) -> dict:
     seen = diagnostics.pit_histogram(card)
     colour, _, _ = look_of(card.model)
     middle = 0.5 * (seen.edges[1:] + seen.edges[:-1])
-    layout = _layout(ink, height, "quantile of the observed value (PIT)", "share of rows")
+    layout = plot(ink, height, "quantile of the observed value (PIT)", "share of rows")
     layout["xaxis"] |= {"range": [0, 1], "tickvals": [0, 0.25, 0.5, 0.75, 1]}
     layout["yaxis"]["range"] = [0, 1.15 * max(float(seen.shares.max()), seen.high)]
     edge = np.array([0.0, 1.0])
@@ -90,22 +85,21 @@ def _reliability(card: ScoreCard, ink: Ink, height: int) -> dict:
     colour, mark, _ = look_of(card.model)
     p = seen.predicted[held]
     of = plain(card.classes[1], 30) if len(card.classes) == 2 else "its most probable class"
-    layout = _layout(ink, height, f"probability given to {of}", "share that came true")
+    layout = plot(ink, height, f"probability given to {of}", "share that came true")
     layout["xaxis"]["range"] = layout["yaxis"]["range"] = [-0.02, 1.02]
     return {
         "data": [
             _line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "calibrated", ink.text, "dot", 1.5),
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "held-out rows in ten bins, ± 2 standard errors",
-                "x": p,
-                "y": seen.observed[held],
-                "error_y": _bars(2 * seen.error[held], colour),
-                "marker": {"color": colour, "size": 9, "symbol": mark},
-                "text": [counted(int(n), "row") for n in seen.counts[held]],
-                "hovertemplate": "predicted %{x:.1%}, came true %{y:.1%}, %{text}<extra></extra>",
-            },
+            scatter(
+                p,
+                seen.observed[held],
+                "held-out rows in ten bins, ± 2 standard errors",
+                {"color": colour, "size": 9, "symbol": mark},
+                "predicted %{x:.1%}, came true %{y:.1%}, %{text}",
+                packed=False,
+                error_y=_bars(2 * seen.error[held], colour),
+                text=[counted(int(n), "row") for n in seen.counts[held]],
+            ),
         ],
         "layout": layout,
     }
@@ -116,13 +110,13 @@ def agreement_figure(card: ScoreCard, y_name: str, ink: Ink, height: int = HEIGH
     if card.forecast.probabilities is not None:
         return _confusion(card, ink, height)
     seen = diagnostics.predicted_observed(card)
-    rows = thinned(len(seen.observed))
+    rows = evenly(len(seen.observed), MOST_DOTS)
     colour, mark, _ = look_of(card.model)
     both = np.concatenate([seen.observed, seen.mean])
     both = both[np.isfinite(both)]
     ends = np.array([both.min(), both.max()])
     room = 0.05 * (float(np.ptp(ends)) or 1.0)
-    layout = _layout(ink, height, f"observed {plain(y_name, 40)}", f"predicted {plain(y_name, 40)}")
+    layout = plot(ink, height, f"observed {plain(y_name, 40)}", f"predicted {plain(y_name, 40)}")
     layout["xaxis"]["range"] = layout["yaxis"]["range"] = [ends[0] - room, ends[1] + room]
     mean, low, high = seen.mean[rows], seen.low[rows], seen.high[rows]
     return {
@@ -153,7 +147,7 @@ def _confusion(card: ScoreCard, ink: Ink, height: int) -> dict:
     labels = [plain(c, 20) for c in card.classes] or [str(i) for i in range(len(counts))]
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     places = np.arange(len(labels))
-    layout = _layout(ink, height, "predicted", "observed")
+    layout = plot(ink, height, "predicted", "observed")
     layout["xaxis"] |= {"tickvals": places, "ticktext": labels}
     layout["yaxis"] |= {"tickvals": places, "ticktext": labels, "autorange": "reversed"}
     few = len(labels) <= 12
@@ -182,27 +176,26 @@ def _confusion(card: ScoreCard, ink: Ink, height: int) -> dict:
 def residual_figure(card: ScoreCard, y_name: str, ink: Ink, height: int = HEIGHT) -> dict:
     """Standardised residuals: standard Gaussian at every prediction, if the model is calibrated."""
     seen = diagnostics.residuals(card)
-    rows = thinned(len(seen.predicted))
+    rows = evenly(len(seen.predicted), MOST_DOTS)
     colour, mark, _ = look_of(card.model)
     x = seen.predicted
     ends = np.array([x.min(), x.max()])
-    layout = _layout(ink, height, f"predicted {plain(y_name, 40)}", "residual / predicted σ")
+    layout = plot(ink, height, f"predicted {plain(y_name, 40)}", "residual / predicted σ")
     worst = max(3.2, 1.1 * float(np.abs(seen.standardised).max()))
     layout["yaxis"]["range"] = [-worst, worst]
     return {
         "data": [
             _band(ends, [-1.96] * 2, [1.96] * 2, "where 95 % should lie", ink),
             _line(ends, np.zeros(2), "none", ink.text, "dot", 1.5),
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "held-out rows",
-                "x": x[rows],
-                "y": seen.standardised[rows],
-                "marker": {"color": tint(colour, 0.75), "size": 6, "symbol": mark},
-                "text": [f"row {r + 1:,}" for r in seen.rows[rows]],
-                "hovertemplate": "%{text}: %{y:.2f} σ at %{x:.4g}<extra></extra>",
-            },
+            scatter(
+                x[rows],
+                seen.standardised[rows],
+                "held-out rows",
+                {"color": tint(colour, 0.75), "size": 6, "symbol": mark},
+                "%{text}: %{y:.2f} σ at %{x:.4g}",
+                packed=False,
+                text=[f"row {r + 1:,}" for r in seen.rows[rows]],
+            ),
         ],
         "layout": layout,
     }
@@ -237,7 +230,7 @@ def relevance_figure(found: Relevance, ink: Ink) -> dict:
 
 def _bars_across(names, values, errors, title: str, colour: str, ink: Ink) -> dict:
     places = np.arange(len(names))
-    layout = _layout(ink, 90 + 24 * max(len(names), 3), title, "")
+    layout = plot(ink, 90 + 24 * max(len(names), 3), title, "")
     layout["yaxis"] |= {
         "tickvals": places,
         "ticktext": [plain(name, 28) for name in names],
@@ -265,7 +258,7 @@ def response_figure(
     found: Response, y_name: str, classes: Sequence[str], ink: Ink, height: int = 260
 ) -> dict:
     """What the output does as one input goes over its range, every row's others as they are."""
-    layout = _layout(
+    layout = plot(
         ink, height, plain(found.name, 40), "probability" if classes else plain(y_name, 40)
     )
     x = found.x
@@ -300,7 +293,7 @@ def response_figure(
 
 def two_inputs_figure(found: Map, what: str, sd: bool, ink: Ink, height: int = 380) -> dict:
     """The mean (or the standard deviation) as two inputs go over their ranges."""
-    layout = _layout(ink, height, plain(found.names[0], 40), plain(found.names[1], 40))
+    layout = plot(ink, height, plain(found.names[0], 40), plain(found.names[1], 40))
     for axis, labels in (("xaxis", found.x_labels), ("yaxis", found.y_labels)):
         if labels:
             layout[axis] |= {
@@ -335,7 +328,7 @@ def probability_figure(classes: Sequence[str], p: np.ndarray, ink: Ink) -> dict:
 
 def interval_figure(columns: dict[str, float], y_name: str, ink: Ink) -> dict:
     """One row's prediction along its unit: mean, and the middle 50, 90 and 95 %."""
-    layout = _layout(ink, 130, plain(y_name, 40), "")
+    layout = plot(ink, 130, plain(y_name, 40), "")
     layout["yaxis"] |= {"visible": False, "range": [-1, 1]}
     traces = []
     for low, high, opacity, name in (
@@ -344,43 +337,23 @@ def interval_figure(columns: dict[str, float], y_name: str, ink: Ink) -> dict:
         ("25%", "75%", 0.45, "50 %"),
     ):
         a, b = columns[low], columns[high]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": name,
-                "x": np.array([a, b, b, a, a]),
-                "y": np.array([-0.5, -0.5, 0.5, 0.5, -0.5]),
-                "line": {"width": 0},
-                "fill": "toself",
-                "fillcolor": _shade(DEEP, opacity, ink),
-                "hoverinfo": "skip",
-            }
-        )
-    for name, mark in (("50%", "line-ns"), ("mean", "diamond")):
-        if np.isfinite(columns[name]):
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": "median" if name == "50%" else name,
-                    "x": np.array([columns[name]]),
-                    "y": np.zeros(1),
-                    "marker": {
-                        "symbol": mark,
-                        "size": 18 if name == "50%" else 9,
-                        "color": ink.text,
-                        "line": {"color": ink.text, "width": 2},
-                    },
-                    "hovertemplate": "%{x:.4g}<extra></extra>",
-                }
-            )
+        x, y = np.array([a, b, b, a, a]), np.array([-0.5, -0.5, 0.5, 0.5, -0.5])
+        traces.append(area(x, y, name, _shade(DEEP, opacity, ink)))
+    edge = {"color": ink.text, "width": 2}
+    for column, name, mark, size in (
+        ("50%", "median", "line-ns", 18),
+        ("mean", "mean", "diamond", 9),
+    ):
+        if np.isfinite(columns[column]):
+            at, marker = np.array([columns[column]]), {"symbol": mark, "size": size}
+            marker |= {"color": ink.text, "line": edge}
+            traces.append(scatter(at, np.zeros(1), name, marker, "%{x:.4g}", packed=False))
     return {"data": traces, "layout": layout}
 
 
 def scored_figure(steps: Sequence[int], values: Sequence[float], title: str, ink: Ink) -> dict:
     """A held-out score at each checkpoint of a fit."""
-    layout = _layout(ink, 285, "step", title)
+    layout = plot(ink, 285, "step", title)
     layout["showlegend"] = False
     x, y = np.array(steps, np.float64), np.array(values, np.float64)
     curve = _line(x, y, title, DEEP, "solid", 2, "lines+markers")
@@ -388,12 +361,6 @@ def scored_figure(steps: Sequence[int], values: Sequence[float], title: str, ink
         "data": [curve | {"hovertemplate": "%{y:.4g} at step %{x:,.0f}<extra></extra>"}],
         "layout": layout,
     }
-
-
-def _layout(ink: Ink, height: int, x: str, y: str) -> dict:
-    layout = base_layout(ink, height)
-    layout["xaxis"], layout["yaxis"] = labelled_axis(ink, x), labelled_axis(ink, y)
-    return layout
 
 
 def _line(x, y, name: str, colour: str, dash: str, width: float, mode: str = "lines") -> dict:
@@ -410,17 +377,14 @@ def _line(x, y, name: str, colour: str, dash: str, width: float, mode: str = "li
 
 
 def _band(x, low, high, name: str, ink: Ink, colour: str = "", opacity: float = 0.18) -> dict:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": np.concatenate([x, x[::-1]]),
-        "y": np.concatenate([low, np.asarray(high)[::-1]]),
-        "line": {"width": 0},
-        "fill": "toself",
-        "fillcolor": _shade(colour or ink.data, opacity, ink),
-        "hoverinfo": "skip",
-    }
+    x, y = np.concatenate([x, x[::-1]]), np.concatenate([low, np.asarray(high)[::-1]])
+    return area(x, y, name, _shade(colour or ink.data, opacity, ink))
+
+
+def area(x: np.ndarray, y: np.ndarray, name: str, fill: str) -> dict:
+    """The inside of an outline."""
+    look = {"line": {"width": 0}, "fill": "toself", "fillcolor": fill, "hoverinfo": "skip"}
+    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, **look}
 
 
 def _shade(colour: str, opacity: float, ink: Ink) -> str:

@@ -172,67 +172,53 @@ LESSON = lesson.Lesson(
             "inputs through two is a price that you need not pay: the playground starts with a "
             "width of 30.",
         ),
-        lesson.Question(
+        lesson.question(
             "Far from all data, what should a good classifier say?",
-            (
-                (
-                    "The class of the nearest point, with confidence.",
-                    False,
-                    "That is what many classifiers do, and it is why they are confident about "
-                    "nonsense.",
-                ),
-                (
-                    "About one half for each of two classes.",
-                    True,
-                    "Far away, $f$ returns to its prior: mean zero, large variance. Both push Φ to "
-                    "one half.",
-                ),
-                (
-                    "Zero for both.",
-                    False,
-                    "Probabilities add up to one, whatever the model knows.",
-                ),
+            lesson.wrong(
+                "The class of the nearest point, with confidence.",
+                "That is what many classifiers do, and it is why they are confident about "
+                "nonsense.",
+            ),
+            lesson.right(
+                "About one half for each of two classes.",
+                "Far away, $f$ returns to its prior: mean zero, large variance. Both push Φ to "
+                "one half.",
+            ),
+            lesson.wrong(
+                "Zero for both.",
+                "Probabilities add up to one, whatever the model knows.",
             ),
         ),
-        lesson.Question(
-            "After the first layer, the spiral's arms can be parted by a straight cut. Why did the "
-            "layer learn that? Nobody told it to.",
-            (
-                (
-                    "The bound rewards it: a simple last layer has a small KL and fits well.",
-                    True,
-                    "To part the arms as they come, the last layer would need many bends, and "
-                    "bends cost. To bend the plane once, and then cut straight, is cheaper.",
-                ),
-                (
-                    "Its mean function is linear, so it makes things linear.",
-                    False,
-                    "The mean function hands on the plane as it is. The unrolling is what the "
-                    "layer adds to it.",
-                ),
-                (
-                    "By chance: another seed would not.",
-                    False,
-                    "How it unrolls depends on the seed. That it does so is what the bound asks "
-                    "for. Reset with another seed in the playground, and look.",
-                ),
+        lesson.question(
+            "After the first layer, the spiral's arms can be parted by a straight cut. Why did "
+            "the layer learn that? Nobody told it to.",
+            lesson.right(
+                "The bound rewards it: a simple last layer has a small KL and fits well.",
+                "To part the arms as they come, the last layer would need many bends, and bends "
+                "cost. To bend the plane once, and then cut straight, is cheaper.",
+            ),
+            lesson.wrong(
+                "Its mean function is linear, so it makes things linear.",
+                "The mean function hands on the plane as it is. The unrolling is what the layer "
+                "adds to it.",
+            ),
+            lesson.wrong(
+                "By chance: another seed would not.",
+                "How it unrolls depends on the seed. That it does so is what the bound asks for. "
+                "Reset with another seed in the playground, and look.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "Two models are right on 90 % of the rows each. Are they equally good?",
-            (
-                (
-                    "Yes: accuracy is what counts.",
-                    False,
-                    "One may say 51 % and the other 99 %, for the same rows. Accuracy does not "
-                    "see the difference; anybody who acts on it does.",
-                ),
-                (
-                    "Not if one says how sure it is and keeps its word.",
-                    True,
-                    "That is [calibration](glossary#calibration): of all the rows called 80 %, "
-                    "four in five should come true. The log-likelihood rewards it.",
-                ),
+            lesson.wrong(
+                "Yes: accuracy is what counts.",
+                "One may say 51 % and the other 99 %, for the same rows. Accuracy does not see "
+                "the difference; anybody who acts on it does.",
+            ),
+            lesson.right(
+                "Not if one says how sure it is and keeps its word.",
+                "That is [calibration](glossary#calibration): of all the rows called 80 %, four "
+                "in five should come true. The log-likelihood rewards it.",
             ),
         ),
     ),

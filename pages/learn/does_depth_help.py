@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from datasets.catalogue import entry
-from datasets.measured import regression
+from datasets.measured import regression as measured
 from datasets.printed import SETS, Score, printed
 from datasets.starts import film
 from dgp_core.training.plan import counted
@@ -21,6 +21,7 @@ from pages.figures.depth_table import (
     summary,
 )
 from pages.figures.lesson_live import with_layers
+from pages.figures.scale import markdown_table
 from pages.ui.choices import Choices
 from pages.ui.lessons import lesson
 from pages.ui.stage import hosts as stage
@@ -31,11 +32,6 @@ HARM = 0.05
 """Nats per row: less is negligible."""
 
 ink = page_ink()
-
-
-def measured() -> list[dict]:
-    """Rows that were measured."""
-    return regression()
 
 
 def sets() -> tuple[str, ...]:
@@ -81,9 +77,7 @@ def table(name: str, show: str = "both") -> str:
         model: title + (f", {counted(found['loglik'][model][2], 'split')}" if model in ours else "")
         for model, title in MODELS.items()
     }
-    lines = beside(ours, name, titles if show != "paper" else MODELS, show)
-    rule = [":--"] + ["--:"] * (len(lines[0]) - 1)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (lines[0], rule, *lines[1:]))
+    return markdown_table(beside(ours, name, titles if show != "paper" else MODELS, show))
 
 
 def tables() -> str:
@@ -185,21 +179,17 @@ def few_splits() -> lesson.Question:
     gain, n = mean_gains("kin8nm").get("dgp2", (0.0, 0))
     spread = np.ptp([row["loglik"] for row in scores]) if scores else 0.0
     sizes = f"{gain:.1f} nats between the models, {spread:.2f} between the splits."
-    return lesson.Question(
+    return lesson.question(
         f"Ours has {n} splits on kin8nm, the paper 20. Is our difference between one and two "
         "layers worth anything?",
-        (
-            (
-                "Yes: every split shows it, and it is many times their spread.",
-                True,
-                f"{sizes} For small differences, such as two against three layers, a few splits "
-                "say little.",
-            ),
-            (
-                "No: so few are too few for anything.",
-                False,
-                f"It depends on the size of the difference. Here: {sizes}",
-            ),
+        lesson.right(
+            "Yes: every split shows it, and it is many times their spread.",
+            f"{sizes} For small differences, such as two against three layers, a few splits "
+            "say little.",
+        ),
+        lesson.wrong(
+            "No: so few are too few for anything.",
+            f"It depends on the size of the difference. Here: {sizes}",
         ),
     )
 
@@ -320,47 +310,37 @@ LESSON = lesson.Lesson(
             "its table: it is on kin8nm, power and protein. On the other five, one layer with 500 "
             "inducing points leads."
         ),
-        lesson.Question(
+        lesson.question(
             "On your data, three layers score the same as one. What do you conclude?",
-            (
-                (
-                    "Training failed: three layers must be better.",
-                    False,
-                    "They can be better only if there is something in the data that one layer "
-                    "cannot say. Look at the layers: if they are off, the model has chosen one.",
-                ),
-                (
-                    "One layer is enough here. Keep it, or keep three without harm.",
-                    True,
-                    "That is the wine case. The simpler model is faster; on these rows the deeper "
-                    "one did not overfit.",
-                ),
-                (
-                    "The deep model overfits.",
-                    False,
-                    "Then its held-out score would be worse than that of one layer, not equal.",
-                ),
+            lesson.wrong(
+                "Training failed: three layers must be better.",
+                "They can be better only if there is something in the data that one layer cannot "
+                "say. Look at the layers: if they are off, the model has chosen one.",
+            ),
+            lesson.right(
+                "One layer is enough here. Keep it, or keep three without harm.",
+                "That is the wine case. The simpler model is faster; on these rows the deeper one "
+                "did not overfit.",
+            ),
+            lesson.wrong(
+                "The deep model overfits.",
+                "Then its held-out score would be worse than that of one layer, not equal.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "Why compare held-out log-likelihoods rather than bounds?",
-            (
-                (
-                    "The bound is random and the score is not.",
-                    False,
-                    "Both are estimated from sample paths. That is not the reason.",
-                ),
-                (
-                    "Bounds of different models lie below their evidences by different amounts.",
-                    True,
-                    "A deep model's bound may be far below its evidence, a single layer's close. "
-                    "Held-out rows ask the question that you care about, and need no bound.",
-                ),
-                (
-                    "The bound ignores the noise.",
-                    False,
-                    "The noise is in the likelihood, and so in the fit.",
-                ),
+            lesson.wrong(
+                "The bound is random and the score is not.",
+                "Both are estimated from sample paths. That is not the reason.",
+            ),
+            lesson.right(
+                "Bounds of different models lie below their evidences by different amounts.",
+                "A deep model's bound may be far below its evidence, a single layer's close. "
+                "Held-out rows ask the question that you care about, and need no bound.",
+            ),
+            lesson.wrong(
+                "The bound ignores the noise.",
+                "The noise is in the likelihood, and so in the fit.",
             ),
         ),
         few_splits(),

@@ -229,67 +229,52 @@ LESSON = lesson.Lesson(
             "Every cross lies in its circle. The largest difference is below 0.000001 standard "
             "deviations, whichever row you take: the other rows might as well not be there.",
         ),
-        lesson.Question(
+        lesson.question(
             "The minibatch has 10 of 1,000 rows. Somebody forgets the factor $N/B$. What happens?",
-            (
-                (
-                    "Nothing, since the estimate is unbiased anyway.",
-                    False,
-                    "It is unbiased only with the factor. Without it, the fit counts a hundred "
-                    "times too little.",
-                ),
-                (
-                    "The KL wins: the model stays close to its prior and calls the data noise.",
-                    True,
-                    "The KL is for the whole data set, the fit now for ten rows. A hundredfold "
-                    "price on learning keeps q(u) at the prior.",
-                ),
-                (
-                    "Training only becomes slower.",
-                    False,
-                    "It would converge, but to something else: another weight between fit and KL "
-                    "is another optimum.",
-                ),
+            lesson.wrong(
+                "Nothing, since the estimate is unbiased anyway.",
+                "It is unbiased only with the factor. Without it, the fit counts a hundred times "
+                "too little.",
+            ),
+            lesson.right(
+                "The KL wins: the model stays close to its prior and calls the data noise.",
+                "The KL is for the whole data set, the fit now for ten rows. A hundredfold price "
+                "on learning keeps q(u) at the prior.",
+            ),
+            lesson.wrong(
+                "Training only becomes slower.",
+                "It would converge, but to something else: another weight between fit and KL is "
+                "another optimum.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "Why may every row use its own ε, drawn apart from those of its neighbours?",
-            (
-                (
-                    "Because the fit asks only for marginals, one row at a time.",
-                    True,
-                    "And a row's marginal depends on its own input alone. To draw a whole "
-                    "function, as the thin lines of our pictures do, the values must be drawn "
-                    "together.",
-                ),
-                (
-                    "Because neighbouring rows are independent under the model.",
-                    False,
-                    "They are not: that is the point of a GP. But the fit is a sum over rows, and "
-                    "a sum of averages does not ask how its terms go together.",
-                ),
-                (
-                    "It may not; it is an approximation that works well.",
-                    False,
-                    "It is exact, as you measured: alone or among all others, the same marginals.",
-                ),
+            lesson.right(
+                "Because the fit asks only for marginals, one row at a time.",
+                "And a row's marginal depends on its own input alone. To draw a whole function, "
+                "as the thin lines of our pictures do, the values must be drawn together.",
+            ),
+            lesson.wrong(
+                "Because neighbouring rows are independent under the model.",
+                "They are not: that is the point of a GP. But the fit is a sum over rows, and a "
+                "sum of averages does not ask how its terms go together.",
+            ),
+            lesson.wrong(
+                "It may not; it is an approximation that works well.",
+                "It is exact, as you measured: alone or among all others, the same marginals.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "With all rows in each step and S = 1, is training still stochastic?",
-            (
-                (
-                    "Yes: one die is left, the sample paths.",
-                    True,
-                    "That is why the bound trembles even with all 100 rows. With one layer there "
-                    "is no path to sample, and both dice are gone.",
-                ),
-                (
-                    "No: all rows give the exact bound.",
-                    False,
-                    "The sum over rows is exact then, but inside it one path still stands for the "
-                    "average over all of them.",
-                ),
+            lesson.right(
+                "Yes: one die is left, the sample paths.",
+                "That is why the bound trembles even with all 100 rows. With one layer there is "
+                "no path to sample, and both dice are gone.",
+            ),
+            lesson.wrong(
+                "No: all rows give the exact bound.",
+                "The sum over rows is exact then, but inside it one path still stands for the "
+                "average over all of them.",
             ),
         ),
     ),

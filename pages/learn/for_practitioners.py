@@ -260,67 +260,52 @@ AFTER: tuple[lesson.Part, ...] = (
         "7. Ask what it has learned: relevance says which inputs matter, response curves how, "
         "and quantile bands how sure it is."
     ),
-    lesson.Question(
-        "The bound has been flat for 2,000 steps. The noise variance, in standard units, is "
-        "1.0. What has happened?",
-        (
-            (
-                "It has converged to a good fit.",
-                False,
-                "In standard units the data have variance 1. Noise of 1 leaves nothing for the "
-                "function: the model calls everything noise.",
-            ),
-            (
-                "The model has learned nothing: begin again with a smaller rate.",
-                True,
-                "This is the face of the huge learning rate, and of zero means in deep models. "
-                "If a single layer too ends there, the inputs may truly say nothing.",
-            ),
-            (
-                "There are too few inducing points.",
-                False,
-                "Too few make a function too smooth, and the noise somewhat too large. They "
-                "rarely leave nothing at all.",
-            ),
+    lesson.question(
+        "The bound has been flat for 2,000 steps. The noise variance, in standard units, is 1.0. "
+        "What has happened?",
+        lesson.wrong(
+            "It has converged to a good fit.",
+            "In standard units the data have variance 1. Noise of 1 leaves nothing for the "
+            "function: the model calls everything noise.",
+        ),
+        lesson.right(
+            "The model has learned nothing: begin again with a smaller rate.",
+            "This is the face of the huge learning rate, and of zero means in deep models. If a "
+            "single layer too ends there, the inputs may truly say nothing.",
+        ),
+        lesson.wrong(
+            "There are too few inducing points.",
+            "Too few make a function too smooth, and the noise somewhat too large. They rarely "
+            "leave nothing at all.",
         ),
     ),
-    lesson.Question(
+    lesson.question(
         "Your table has 11 columns in units from 0.001 to 10,000. Must you do anything?",
-        (
-            (
-                "Standardise each column by the training rows.",
-                True,
-                "Then one start value of the lengthscale suits all of them, and a step of one "
-                "size does. In this app it is done for you.",
-            ),
-            (
-                "No: there is a lengthscale for each input, and it will be learned.",
-                False,
-                "It would have to travel from 2 to 20,000 before anything can be seen, and "
-                "without seeing anything there is no gradient to travel by.",
-            ),
-            (
-                "Standardise by all rows, test rows included.",
-                False,
-                "Test rows must not be known to anything. It is a small leak, but it is one.",
-            ),
+        lesson.right(
+            "Standardise each column by the training rows.",
+            "Then one start value of the lengthscale suits all of them, and a step of one size "
+            "does. In this app it is done for you.",
+        ),
+        lesson.wrong(
+            "No: there is a lengthscale for each input, and it will be learned.",
+            "It would have to travel from 2 to 20,000 before anything can be seen, and without "
+            "seeing anything there is no gradient to travel by.",
+        ),
+        lesson.wrong(
+            "Standardise by all rows, test rows included.",
+            "Test rows must not be known to anything. It is a small leak, but it is one.",
         ),
     ),
-    lesson.Question(
+    lesson.question(
         "Doubling M from 100 to 200 raised the held-out log-likelihood by 0.001 a row. What next?",
-        (
-            (
-                "Keep 100: spend the time elsewhere, perhaps on a second layer.",
-                True,
-                "M is no longer what holds the model back. A fourfold price for a thousandth "
-                "of a nat is a poor bargain.",
-            ),
-            (
-                "Go on to 400: more is always better.",
-                False,
-                "The bound never falls with more, but the gain has levelled off and the price "
-                "has not.",
-            ),
+        lesson.right(
+            "Keep 100: spend the time elsewhere, perhaps on a second layer.",
+            "M is no longer what holds the model back. A fourfold price for a thousandth of a nat "
+            "is a poor bargain.",
+        ),
+        lesson.wrong(
+            "Go on to 400: more is always better.",
+            "The bound never falls with more, but the gain has levelled off and the price has not.",
         ),
     ),
 )

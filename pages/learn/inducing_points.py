@@ -203,73 +203,58 @@ LESSON = lesson.Lesson(
             "values u that were learned for one place now stand at another. Within 200 steps "
             "most of the fall is won back.",
         ),
-        lesson.Question(
+        lesson.question(
             "Why can a bound with 30 inducing points still be far below the evidence?",
-            (
-                (
-                    "Because 30 is too few for 133 rows.",
-                    False,
-                    "With Z spread evenly, 12 are enough here. How many are needed depends on how "
-                    "wiggly the function is, not on how many rows there are.",
-                ),
-                (
-                    "Because they may all lie where they are not needed.",
-                    True,
-                    "Inducing points know only what is within a lengthscale or two of them. Thirty "
-                    "on the left say nothing about the right.",
-                ),
-                (
-                    "Because more parameters overfit.",
-                    False,
-                    "Z and q(u) are parameters of the *approximation*, not of the model. More of "
-                    "them bring it nearer to the exact posterior, never past it.",
-                ),
+            lesson.wrong(
+                "Because 30 is too few for 133 rows.",
+                "With Z spread evenly, 12 are enough here. How many are needed depends on how "
+                "wiggly the function is, not on how many rows there are.",
+            ),
+            lesson.right(
+                "Because they may all lie where they are not needed.",
+                "Inducing points know only what is within a lengthscale or two of them. Thirty on "
+                "the left say nothing about the right.",
+            ),
+            lesson.wrong(
+                "Because more parameters overfit.",
+                "Z and q(u) are parameters of the *approximation*, not of the model. More of them "
+                "bring it nearer to the exact posterior, never past it.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "You halve the lengthscale of the data: everything varies twice as fast. How many "
             "inducing points do you need now?",
-            (
-                (
-                    "About twice as many.",
-                    True,
-                    "What counts is how many lengthscales the data span. On one input it doubles; "
-                    "on D inputs it grows like 2 to the power D, which is why inputs with many "
-                    "dimensions are hard.",
-                ),
-                (
-                    "As many as before, placed better.",
-                    False,
-                    "Better placement helps only until every stretch of the input has a neighbour.",
-                ),
-                (
-                    "Four times as many.",
-                    False,
-                    "That would be so on two inputs. On one, it doubles.",
-                ),
+            lesson.right(
+                "About twice as many.",
+                "What counts is how many lengthscales the data span. On one input it doubles; on "
+                "D inputs it grows like 2 to the power D, which is why inputs with many "
+                "dimensions are hard.",
+            ),
+            lesson.wrong(
+                "As many as before, placed better.",
+                "Better placement helps only until every stretch of the input has a neighbour.",
+            ),
+            lesson.wrong(
+                "Four times as many.",
+                "That would be so on two inputs. On one, it doubles.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "What happens to q(u) at an inducing point where there are no data at all?",
-            (
-                (
-                    "Its bar shrinks to nothing, as it has nothing to do.",
-                    False,
-                    "A bar of no width would claim that the value is known exactly. That is the "
-                    "strongest claim of all.",
-                ),
-                (
-                    "It goes back to the prior p(u).",
-                    True,
-                    "The fit does not depend on it there, so only the KL pulls, and it pulls "
-                    "towards the prior: mean zero, full width.",
-                ),
-                (
-                    "It copies its neighbour.",
-                    False,
-                    "Within a lengthscale it will lean towards its neighbour, by the kernel. "
-                    "Farther away it knows nothing, and says so.",
-                ),
+            lesson.wrong(
+                "Its bar shrinks to nothing, as it has nothing to do.",
+                "A bar of no width would claim that the value is known exactly. That is the "
+                "strongest claim of all.",
+            ),
+            lesson.right(
+                "It goes back to the prior p(u).",
+                "The fit does not depend on it there, so only the KL pulls, and it pulls towards "
+                "the prior: mean zero, full width.",
+            ),
+            lesson.wrong(
+                "It copies its neighbour.",
+                "Within a lengthscale it will lean towards its neighbour, by the kernel. Farther "
+                "away it knows nothing, and says so.",
             ),
         ),
     ),

@@ -183,67 +183,52 @@ LESSON = lesson.Lesson(
             "standard deviation is fine. At cliffs, in gaps and at the edges it may not be, and "
             "the mixture costs nothing extra, since you have the paths already."
         ),
-        lesson.Question(
+        lesson.question(
             "A mixture has two equal modes at −1 and 1, each of standard deviation 0.1. What is "
             "its mean, and how likely is a new point near it?",
-            (
-                (
-                    "0, and no place between the modes is less likely.",
-                    True,
-                    "A mean need not be a place where anything happens. The summary 0 ± 1 is "
-                    "correct as a mean and a standard deviation, and useless as a picture.",
-                ),
-                (
-                    "0, and this is where most new points lie.",
-                    False,
-                    "That holds for one Gaussian. Here 0 lies ten standard deviations from "
-                    "either mode.",
-                ),
-                (
-                    "−1 or 1, whichever has more paths.",
-                    False,
-                    "Those are the modes. The mean is the average of both.",
-                ),
+            lesson.right(
+                "0, and no place between the modes is less likely.",
+                "A mean need not be a place where anything happens. The summary 0 ± 1 is correct "
+                "as a mean and a standard deviation, and useless as a picture.",
+            ),
+            lesson.wrong(
+                "0, and this is where most new points lie.",
+                "That holds for one Gaussian. Here 0 lies ten standard deviations from either "
+                "mode.",
+            ),
+            lesson.wrong(
+                "−1 or 1, whichever has more paths.",
+                "Those are the modes. The mean is the average of both.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "On a path, the last layer's variance is tiny. Does it follow that the model is sure?",
-            (
-                (
-                    "Yes: the last layer makes the prediction.",
-                    False,
-                    "It makes one for each path. Forty sure paths that disagree are an unsure "
-                    "model.",
-                ),
-                (
-                    "No: the paths may disagree.",
-                    True,
-                    "The part between the paths is invisible on any one of them. In the gap it was "
-                    "more than four fifths of the variance.",
-                ),
+            lesson.wrong(
+                "Yes: the last layer makes the prediction.",
+                "It makes one for each path. Forty sure paths that disagree are an unsure model.",
+            ),
+            lesson.right(
+                "No: the paths may disagree.",
+                "The part between the paths is invisible on any one of them. In the gap it was "
+                "more than four fifths of the variance.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "You score held-out rows by averaging the log densities of 100 paths. Your score is …",
-            (
-                (
-                    "the same as the mixture's, up to sampling noise.",
-                    False,
-                    "Jensen's inequality does not go away with more paths: the log of an average "
-                    "lies above the average of logs.",
-                ),
-                (
-                    "too low, most of all where the paths disagree.",
-                    True,
-                    "There, some paths give the truth next to no density, and their logs are very "
-                    "negative. The mixture only needs some paths to be right.",
-                ),
-                (
-                    "too high, since every path is sure of itself.",
-                    False,
-                    "It goes the other way: a path that is sure and wrong costs much in the "
-                    "average of logs, and little in the log of the average.",
-                ),
+            lesson.wrong(
+                "the same as the mixture's, up to sampling noise.",
+                "Jensen's inequality does not go away with more paths: the log of an average lies "
+                "above the average of logs.",
+            ),
+            lesson.right(
+                "too low, most of all where the paths disagree.",
+                "There, some paths give the truth next to no density, and their logs are very "
+                "negative. The mixture only needs some paths to be right.",
+            ),
+            lesson.wrong(
+                "too high, since every path is sure of itself.",
+                "It goes the other way: a path that is sure and wrong costs much in the average "
+                "of logs, and little in the log of the average.",
             ),
         ),
     ),

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from datasets.measured import pictures as measured_pictures
+from datasets.measured import pictures as measured
 from datasets.printed import ERRATA, SYSTEMS, Score, printed, size
 from pages.figures.scale import markdown_table, systems_figure
 from pages.ui.lessons import lesson
@@ -33,13 +33,8 @@ SET = lesson.Hand("results_set", "mnist", tuple(SETS))
 ink = page_ink()
 
 
-def measured() -> list[dict]:
-    """Rows that were measured; of a model that was fitted again, the last counts."""
-    return measured_pictures()
-
-
 def ours(name: str) -> dict[str, float]:
-    """Test accuracy of our models on a set, in per cent."""
+    """Test accuracy of our models on a set, in per cent; of one fitted again, the last counts."""
     return {row["model"]: 100 * row["accuracy"] for row in measured() if row["set"] == name}
 
 
@@ -185,67 +180,53 @@ LESSON = lesson.Lesson(
             "on the taxi rides, next to nothing on SUSY. And on HIGGS a deep network, built and "
             "tuned for these data, stays ahead."
         ),
-        lesson.Question(
+        lesson.question(
             "On HIGGS a deep network has an AUC of 0.885 and DGP 5 one of 0.846. What follows?",
-            (
-                (
-                    "Deep GPs cannot learn such data.",
-                    False,
-                    "They gain with every layer, and were stopped at five, with 100 inducing "
-                    "points each and no tuning. What they cannot do is not shown.",
-                ),
-                (
-                    "Here a tuned network ranks better; the paper did not try to win by tuning.",
-                    True,
-                    "One recipe for all sets was the point. If you only need the ranking and have "
-                    "eleven million rows, the network is the better tool; say so.",
-                ),
-                (
-                    "The network's probabilities are better too.",
-                    False,
-                    "The AUC asks only for the order of the rows. Whether the probabilities come "
-                    "true is [calibration](glossary#calibration), which it does not see.",
-                ),
+            lesson.wrong(
+                "Deep GPs cannot learn such data.",
+                "They gain with every layer, and were stopped at five, with 100 inducing points "
+                "each and no tuning. What they cannot do is not shown.",
+            ),
+            lesson.right(
+                "Here a tuned network ranks better; the paper did not try to win by tuning.",
+                "One recipe for all sets was the point. If you only need the ranking and have "
+                "eleven million rows, the network is the better tool; say so.",
+            ),
+            lesson.wrong(
+                "The network's probabilities are better too.",
+                "The AUC asks only for the order of the rows. Whether the probabilities come true "
+                "is [calibration](glossary#calibration), which it does not see.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "On SUSY, 0.877 against 0.875 on about half a million test rows: can that be chance?",
-            (
-                (
-                    "Yes: two thousandths are nothing.",
-                    False,
-                    "Small is not the same as chance. With so many rows, an AUC near 0.877 has a "
-                    "standard error of about 0.0005.",
-                ),
-                (
-                    "Hardly: it is about four standard errors. It is real, and it is tiny.",
-                    True,
-                    "And both were scored on the same rows, which makes it surer still. Whether "
-                    "two thousandths are worth a second layer is for you to say.",
-                ),
+            lesson.wrong(
+                "Yes: two thousandths are nothing.",
+                "Small is not the same as chance. With so many rows, an AUC near 0.877 has a "
+                "standard error of about 0.0005.",
+            ),
+            lesson.right(
+                "Hardly: it is about four standard errors. It is real, and it is tiny.",
+                "And both were scored on the same rows, which makes it surer still. Whether two "
+                "thousandths are worth a second layer is for you to say.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "On the rectangles, 500 inducing points lift one layer from 76.1 to 76.4 %, a second "
             "layer to 77.3 %. Why?",
-            (
-                (
-                    "500 are still too few for 784 inputs.",
-                    False,
-                    "More would bring the sparse GP nearer to the exact one; but the exact one has "
-                    "the same prior.",
-                ),
-                (
-                    "More points mend the approximation; a layer changes the prior.",
-                    True,
-                    "As in lesson 3: what is missing is not exactness but a belief in which the "
-                    "relation of pixels matters, not their values.",
-                ),
-                (
-                    "A second layer has more parameters.",
-                    False,
-                    "So has a layer with 500 inducing points. Where they are spent is what counts.",
-                ),
+            lesson.wrong(
+                "500 are still too few for 784 inputs.",
+                "More would bring the sparse GP nearer to the exact one; but the exact one has "
+                "the same prior.",
+            ),
+            lesson.right(
+                "More points mend the approximation; a layer changes the prior.",
+                "As in lesson 3: what is missing is not exactness but a belief in which the "
+                "relation of pixels matters, not their values.",
+            ),
+            lesson.wrong(
+                "A second layer has more parameters.",
+                "So has a layer with 500 inducing points. Where they are spent is what counts.",
             ),
         ),
     ),

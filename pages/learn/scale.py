@@ -188,68 +188,51 @@ LESSON = lesson.Lesson(
             "is 281 seconds instead of 331. Of the paper's large sets, this is where depth gained "
             "most: five layers lower the error of one by 21 %.",
         ),
-        lesson.Question(
+        lesson.question(
             "You get ten times as many rows, and keep the minibatch. What does a step cost?",
-            (
-                (
-                    "Ten times as much.",
-                    False,
-                    "That would be the full bound. A step only ever sees B rows.",
-                ),
-                (
-                    "As much as before.",
-                    True,
-                    "B, M and the widths are what they were. An epoch has ten times as many steps, "
-                    "but nobody says that you need whole epochs.",
-                ),
-                (
-                    "A thousand times as much.",
-                    False,
-                    "That would be the exact GP: ten cubed.",
-                ),
+            lesson.wrong(
+                "Ten times as much.",
+                "That would be the full bound. A step only ever sees B rows.",
             ),
+            lesson.right(
+                "As much as before.",
+                "B, M and the widths are what they were. An epoch has ten times as many steps, "
+                "but nobody says that you need whole epochs.",
+            ),
+            lesson.wrong("A thousand times as much.", "That would be the exact GP: ten cubed."),
         ),
-        lesson.Question(
+        lesson.question(
             "With more rows and the same minibatch, does the estimate of the bound per row get "
             "noisier?",
-            (
-                (
-                    "Yes: B is a smaller share of N.",
-                    False,
-                    "A poll of 1,000 people is as exact for a city as for a country. What counts "
-                    "is B, and how different the rows are.",
-                ),
-                (
-                    "No: its error depends on B and on how different the rows are.",
-                    True,
-                    "The bound itself grows with N, and so does its error in nats. Divided by N, "
-                    "both stay: that is why minibatches scale.",
-                ),
+            lesson.wrong(
+                "Yes: B is a smaller share of N.",
+                "A poll of 1,000 people is as exact for a city as for a country. What counts is "
+                "B, and how different the rows are.",
+            ),
+            lesson.right(
+                "No: its error depends on B and on how different the rows are.",
+                "The bound itself grows with N, and so does its error in nats. Divided by N, both "
+                "stay: that is why minibatches scale.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "You have one layer, and a step may cost two or three times as much. Where do you "
             "spend it first?",
-            (
-                (
-                    "On twice the inducing points.",
-                    False,
-                    "Twice M costs four times as much; and where the prior is wrong, "
-                    "more points do not mend it (lesson 3).",
-                ),
-                (
-                    "On a second layer.",
-                    True,
-                    "By the paper's two columns, two layers cost 2.6 and 1.7 times as much as one. "
-                    "On its large sets every deep model beats one layer with 500 inducing points, "
-                    "at less cost.",
-                ),
-                (
-                    "On all rows at each step.",
-                    False,
-                    "With N far above B that costs N/B times as much, and buys an exact sum where "
-                    "an unbiased one is enough.",
-                ),
+            lesson.wrong(
+                "On twice the inducing points.",
+                "Twice M costs four times as much; and where the prior is wrong, more points do "
+                "not mend it (lesson 3).",
+            ),
+            lesson.right(
+                "On a second layer.",
+                "By the paper's two columns, two layers cost 2.6 and 1.7 times as much as one. On "
+                "its large sets every deep model beats one layer with 500 inducing points, at "
+                "less cost.",
+            ),
+            lesson.wrong(
+                "On all rows at each step.",
+                "With N far above B that costs N/B times as much, and buys an exact sum where an "
+                "unbiased one is enough.",
             ),
         ),
     ),

@@ -148,72 +148,57 @@ LESSON = lesson.Lesson(
             "All three inner layers switch off, one like another: each KL falls below 1 nat, and "
             "the bound ends within 3 nats of the single layer's.",
         ),
-        lesson.Question(
+        lesson.question(
             "The KL of a layer is exactly zero. What do you know about it?",
-            (
-                (
-                    "Its q(U) is its prior: it has learned nothing from the data.",
-                    True,
-                    "KL is zero only if both are equal. With a linear mean such a layer passes "
-                    "its input on, blurred by its prior; training then shrinks its kernel's "
-                    "variance until the blur is gone too.",
-                ),
-                (
-                    "It fits perfectly.",
-                    False,
-                    "KL says nothing about the fit. It is the price of an opinion, and here none "
-                    "was bought.",
-                ),
-                (
-                    "Its q(U) has no variance.",
-                    False,
-                    "A belief without variance is the most expensive of all: its KL is infinite.",
-                ),
+            lesson.right(
+                "Its q(U) is its prior: it has learned nothing from the data.",
+                "KL is zero only if both are equal. With a linear mean such a layer passes its "
+                "input on, blurred by its prior; training then shrinks its kernel's variance "
+                "until the blur is gone too.",
+            ),
+            lesson.wrong(
+                "It fits perfectly.",
+                "KL says nothing about the fit. It is the price of an opinion, and here none was "
+                "bought.",
+            ),
+            lesson.wrong(
+                "Its q(U) has no variance.",
+                "A belief without variance is the most expensive of all: its KL is infinite.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "You double the data, drawn from the same source. What happens to fit and KL?",
-            (
-                (
-                    "Both double.",
-                    False,
-                    "The fit is a sum over rows, the KL is not: there are as many inducing points "
-                    "as before.",
-                ),
-                (
-                    "The fit counts about twice as much; the KL grows a little.",
-                    True,
-                    "More rows can pay for more opinion. That is how evidence overrules the prior, "
-                    "and why a layer that is off on few rows may switch on with many.",
-                ),
-                (
-                    "The KL is halved, because the model is surer.",
-                    False,
-                    "Being surer means a narrower q(U), farther from the prior. That costs more "
-                    "KL, not less.",
-                ),
+            lesson.wrong(
+                "Both double.",
+                "The fit is a sum over rows, the KL is not: there are as many inducing points as "
+                "before.",
+            ),
+            lesson.right(
+                "The fit counts about twice as much; the KL grows a little.",
+                "More rows can pay for more opinion. That is how evidence overrules the prior, "
+                "and why a layer that is off on few rows may switch on with many.",
+            ),
+            lesson.wrong(
+                "The KL is halved, because the model is surer.",
+                "Being surer means a narrower q(U), farther from the prior. That costs more KL, "
+                "not less.",
             ),
         ),
-        lesson.Question(
-            "A deeper model has a lower bound than a shallow one on the same data. Must it predict "
-            "worse?",
-            (
-                (
-                    "Yes: the bound is the evidence.",
-                    False,
-                    "It is only a lower bound, and the gap may be larger for the deeper model.",
-                ),
-                (
-                    "No: bounds with different gaps cannot settle it. Held-out data can.",
-                    True,
-                    "The bound is a good guide while you train one model. Between models, score "
-                    "rows that neither has seen, as lesson 9 does.",
-                ),
-                (
-                    "No: bounds of different models have different units.",
-                    False,
-                    "Both are log probabilities of the same data, in nats. The trouble is the gap.",
-                ),
+        lesson.question(
+            "A deeper model has a lower bound than a shallow one on the same data. Must it "
+            "predict worse?",
+            lesson.wrong(
+                "Yes: the bound is the evidence.",
+                "It is only a lower bound, and the gap may be larger for the deeper model.",
+            ),
+            lesson.right(
+                "No: bounds with different gaps cannot settle it. Held-out data can.",
+                "The bound is a good guide while you train one model. Between models, score rows "
+                "that neither has seen, as lesson 9 does.",
+            ),
+            lesson.wrong(
+                "No: bounds of different models have different units.",
+                "Both are log probabilities of the same data, in nats. The trouble is the gap.",
             ),
         ),
     ),

@@ -197,62 +197,49 @@ LESSON = lesson.Lesson(
             "higher. So the bound itself prefers the layer on; it is the way there that is barred. "
             "This is another kind of *off* than in lesson 5, where a layer was not needed."
         ),
-        lesson.Question(
+        lesson.question(
             "Why is the mean-field cloud round at every row?",
-            (
-                (
-                    "Because layer 2 has learned to ignore layer 1.",
-                    False,
-                    "It does depend on what enters it. But what enters it is h, and the cloud "
-                    "shows f¹, what left layer 1.",
-                ),
-                (
-                    "Because h, which enters layer 2, is independent of what left layer 1.",
-                    True,
-                    "It is a product in the posterior: no training can tie them.",
-                ),
-                (
-                    "Because the noise between the layers is large.",
-                    False,
-                    "It grew because they are independent, not the other way round. With no "
-                    "noise at all the cloud would be round too.",
-                ),
+            lesson.wrong(
+                "Because layer 2 has learned to ignore layer 1.",
+                "It does depend on what enters it. But what enters it is h, and the cloud shows "
+                "f¹, what left layer 1.",
+            ),
+            lesson.right(
+                "Because h, which enters layer 2, is independent of what left layer 1.",
+                "It is a product in the posterior: no training can tie them.",
+            ),
+            lesson.wrong(
+                "Because the noise between the layers is large.",
+                "It grew because they are independent, not the other way round. With no noise at "
+                "all the cloud would be round too.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "A million rows, minibatches of a thousand, two layers of width 5. Which posterior "
             "has to visit every row to have learned anything about it?",
-            (
-                (
-                    "The tied one: it samples a path for each row.",
-                    False,
-                    "It needs the path only for the rows of the minibatch, and what it learns is "
-                    "in q(U), which serves all rows.",
-                ),
-                (
-                    "Mean-field: ten million numbers belong to single rows.",
-                    True,
-                    "2 · 1,000,000 · 5. A row that was not visited has a q(h) that knows nothing. "
-                    "This app trains mean-field on all rows at each step.",
-                ),
+            lesson.wrong(
+                "The tied one: it samples a path for each row.",
+                "It needs the path only for the rows of the minibatch, and what it learns is in "
+                "q(U), which serves all rows.",
+            ),
+            lesson.right(
+                "Mean-field: ten million numbers belong to single rows.",
+                "2 · 1,000,000 · 5. A row that was not visited has a q(h) that knows nothing. "
+                "This app trains mean-field on all rows at each step.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "A colleague compares two posteriors by the coverage of held-out rows, finds 94 % and "
             "95 %, and concludes that independence costs nothing. What is missing?",
-            (
-                (
-                    "Nothing: coverage is what counts.",
-                    False,
-                    "A band can cover 95 % and be wide in the wrong places; and inside, layer 1 "
-                    "was two to three times too sure.",
-                ),
-                (
-                    "The log density, the bound, and what happens inside the layers.",
-                    True,
-                    "Here they point in different directions: the bound against independence, the "
-                    "log density of new rows for it.",
-                ),
+            lesson.wrong(
+                "Nothing: coverage is what counts.",
+                "A band can cover 95 % and be wide in the wrong places; and inside, layer 1 was "
+                "two to three times too sure.",
+            ),
+            lesson.right(
+                "The log density, the bound, and what happens inside the layers.",
+                "Here they point in different directions: the bound against independence, the log "
+                "density of new rows for it.",
             ),
         ),
     ),

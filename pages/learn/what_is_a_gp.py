@@ -70,10 +70,6 @@ def set_points(points: tuple) -> None:
     memory.gp_points, memory.gp_full = points, False
 
 
-def redraw() -> None:
-    memory.gp_seed = (memory.gp_seed + 1) % len(SEED.offered)
-
-
 def put_typed() -> None:
     put(memory.gp_x, memory.gp_y)
 
@@ -106,29 +102,9 @@ def gp() -> None:
     points = memory.gp_points
     seen = gp_by_hand(kernel, lengthscale, noise, points, memory.gp_seed)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.button(
-            "Draw others",
-            icon=":material/casino:",
-            on_click=redraw,
-            key="gp_redraw",
-            disabled=lesson.locked(),
-        )
-        st.button(
-            "Three points",
-            icon=":material/scatter_plot:",
-            on_click=set_points,
-            args=(EXAMPLE,),
-            key="gp_example",
-            disabled=lesson.locked(),
-        )
-        st.button(
-            "Clear",
-            icon=":material/delete:",
-            on_click=set_points,
-            args=((),),
-            key="gp_clear",
-            disabled=not points or lesson.locked(),
-        )
+        lesson.button("Draw others", "casino", lesson.redraw, SEED, key="gp_redraw")
+        lesson.button("Three points", "scatter_plot", set_points, EXAMPLE, key="gp_example")
+        lesson.button("Clear", "delete", set_points, (), key="gp_clear", disabled=not points)
         with st.popover("Type coordinates", icon=":material/keyboard:"):
             st.number_input("x", float(GRID[0]), float(GRID[-1]), 0.0, 0.1, key="gp_x")
             st.number_input("y", -3.0, 3.0, 1.0, 0.1, key="gp_y")
@@ -260,71 +236,56 @@ LESSON = lesson.Lesson(
             "is more than 10 nats lower than at ℓ = 1. Between the two noises at ℓ = 1 it differs "
             "by less than a tenth of a nat: three points are too few to tell noise from signal.",
         ),
-        lesson.Question(
+        lesson.question(
             "You put two points at the same x, with different y. What does the posterior do?",
-            (
-                (
-                    "It fails: a function has one value at each x.",
-                    False,
-                    "It would fail without noise. With σ above zero, both points are allowed to "
-                    "lie beside the function.",
-                ),
-                (
-                    "It passes between them, and is surer there than after one point.",
-                    True,
-                    "Each point is the function and some noise. Two measurements at one place "
-                    "average: the mean goes between, and the variance falls. Try it.",
-                ),
-                (
-                    "It passes through the newer one.",
-                    False,
-                    "Order means nothing here: the formula treats all points alike.",
-                ),
+            lesson.wrong(
+                "It fails: a function has one value at each x.",
+                "It would fail without noise. With σ above zero, both points are allowed to lie "
+                "beside the function.",
+            ),
+            lesson.right(
+                "It passes between them, and is surer there than after one point.",
+                "Each point is the function and some noise. Two measurements at one place "
+                "average: the mean goes between, and the variance falls. Try it.",
+            ),
+            lesson.wrong(
+                "It passes through the newer one.",
+                "Order means nothing here: the formula treats all points alike.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "You move one point far up, and leave its x as it is. What happens to the shade?",
-            (
-                (
-                    "It widens, because the point is surprising.",
-                    False,
-                    "A person would be surprised; a GP with a fixed kernel is not. Look at the "
-                    "second line of the posterior: y does not occur in it. Surprise shows in the "
-                    "evidence, which falls.",
-                ),
-                (
-                    "Its width stays the same; only the mean moves.",
-                    True,
-                    "The variance depends on the inputs alone. This is special to Gaussian noise "
-                    "with a fixed kernel, and deep models will not have it.",
-                ),
-                (
-                    "It narrows around the point.",
-                    False,
-                    "It was as narrow before: the point's x has not changed.",
-                ),
+            lesson.wrong(
+                "It widens, because the point is surprising.",
+                "A person would be surprised; a GP with a fixed kernel is not. Look at the second "
+                "line of the posterior: y does not occur in it. Surprise shows in the evidence, "
+                "which falls.",
+            ),
+            lesson.right(
+                "Its width stays the same; only the mean moves.",
+                "The variance depends on the inputs alone. This is special to Gaussian noise with "
+                "a fixed kernel, and deep models will not have it.",
+            ),
+            lesson.wrong(
+                "It narrows around the point.",
+                "It was as narrow before: the point's x has not changed.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "Which belief says “f can change a lot over five units, but hardly within one”?",
-            (
-                (
-                    "A long lengthscale, such as 20.",
-                    False,
-                    "Then f would still be nearly the same five units away.",
-                ),
-                (
-                    "A lengthscale of about 2, with a smooth kernel.",
-                    True,
-                    "Within half a lengthscale the RBF's correlation stays above 0.88; two and a "
-                    "half lengthscales away it is below 0.05.",
-                ),
-                (
-                    "A lengthscale of about 2, with Matérn 1/2.",
-                    False,
-                    "The distance is right, but Matérn 1/2 lets f jump about within a short "
-                    "stretch: at half a lengthscale the correlation is already down to 0.61.",
-                ),
+            lesson.wrong(
+                "A long lengthscale, such as 20.",
+                "Then f would still be nearly the same five units away.",
+            ),
+            lesson.right(
+                "A lengthscale of about 2, with a smooth kernel.",
+                "Within half a lengthscale the RBF's correlation stays above 0.88; two and a half "
+                "lengthscales away it is below 0.05.",
+            ),
+            lesson.wrong(
+                "A lengthscale of about 2, with Matérn 1/2.",
+                "The distance is right, but Matérn 1/2 lets f jump about within a short stretch: "
+                "at half a lengthscale the correlation is already down to 0.61.",
             ),
         ),
     ),

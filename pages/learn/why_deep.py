@@ -25,22 +25,11 @@ memory.setdefault("compose_first", 0)
 memory.setdefault("compose_second", 0)
 
 
-def another(layer: str) -> None:
-    memory[f"compose_{layer}"] = (memory[f"compose_{layer}"] + 1) % 1000
-
-
 def by_hand() -> None:
     """Draw a first layer, draw a second, and see what they make together."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         for layer, name in (("first", "Draw another f¹"), ("second", "Draw another f²")):
-            st.button(
-                name,
-                icon=":material/casino:",
-                on_click=another,
-                args=(layer,),
-                key=f"redraw_{layer}",
-                disabled=lesson.locked(),
-            )
+            lesson.button(name, "casino", lesson.redraw, DRAWS[layer], key=f"redraw_{layer}")
     left, right = st.columns(2, gap="medium")
     mean = left.segmented_control(
         "First layer",
@@ -167,70 +156,55 @@ LESSON = lesson.Lesson(
             "and in changing smoothness. It is also its price: the tidy formulas of lesson 1 are "
             "gone, and we shall need samples."
         ),
-        lesson.Question(
+        lesson.question(
             "Could the single layer learn the step if it had a hundred times more inducing points?",
-            (
-                (
-                    "Yes: it would only need enough of them beside the jump.",
-                    False,
-                    "Inducing points bring the sparse GP nearer to the exact GP of the same "
-                    "kernel. Here the exact GP itself is not good at steps.",
-                ),
-                (
-                    "No: they make the approximation better, not the prior.",
-                    True,
-                    "The trouble is what the kernel believes. No number of inducing points changes "
-                    "a belief in one smoothness everywhere.",
-                ),
-                (
-                    "Yes, with smaller steps of the optimiser.",
-                    False,
-                    "It would arrive at the same place, more slowly.",
-                ),
+            lesson.wrong(
+                "Yes: it would only need enough of them beside the jump.",
+                "Inducing points bring the sparse GP nearer to the exact GP of the same kernel. "
+                "Here the exact GP itself is not good at steps.",
+            ),
+            lesson.right(
+                "No: they make the approximation better, not the prior.",
+                "The trouble is what the kernel believes. No number of inducing points changes a "
+                "belief in one smoothness everywhere.",
+            ),
+            lesson.wrong(
+                "Yes, with smaller steps of the optimiser.",
+                "It would arrive at the same place, more slowly.",
             ),
         ),
-        lesson.Question(
-            "The first layer is exactly flat between x = 0 and x = 1. What does the whole model do "
-            "there?",
-            (
-                (
-                    "It is flat too, whatever the second layer is.",
-                    True,
-                    "All these inputs arrive at the same h, and a function has one value there. "
-                    "What one layer has merged, no later one can part. Lesson 4 shows what this "
-                    "does to deep models.",
-                ),
-                (
-                    "Whatever the second layer makes of it.",
-                    False,
-                    "The second layer sees only h, and h is the same for all of them.",
-                ),
-                (
-                    "It is flat only if the second layer is flat too.",
-                    False,
-                    "Slopes multiply. Zero times anything is zero.",
-                ),
+        lesson.question(
+            "The first layer is exactly flat between x = 0 and x = 1. What does the whole model "
+            "do there?",
+            lesson.right(
+                "It is flat too, whatever the second layer is.",
+                "All these inputs arrive at the same h, and a function has one value there. What "
+                "one layer has merged, no later one can part. Lesson 4 shows what this does to "
+                "deep models.",
+            ),
+            lesson.wrong(
+                "Whatever the second layer makes of it.",
+                "The second layer sees only h, and h is the same for all of them.",
+            ),
+            lesson.wrong(
+                "It is flat only if the second layer is flat too.",
+                "Slopes multiply. Zero times anything is zero.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "If both layers were linear, what would depth add?",
-            (
-                (
-                    "Nothing: a line of a line is a line.",
-                    True,
-                    "Depth pays only through bending. A layer that does not bend only passes "
-                    "things on, and a good method should notice. Lesson 5 shows that it does.",
-                ),
-                (
-                    "Steeper lines than one layer could have.",
-                    False,
-                    "One line can be as steep as you like.",
-                ),
-                (
-                    "A curve with one bend for each layer.",
-                    False,
-                    "Lines do not bend, however many you put in a row.",
-                ),
+            lesson.right(
+                "Nothing: a line of a line is a line.",
+                "Depth pays only through bending. A layer that does not bend only passes things "
+                "on, and a good method should notice. Lesson 5 shows that it does.",
+            ),
+            lesson.wrong(
+                "Steeper lines than one layer could have.",
+                "One line can be as steep as you like.",
+            ),
+            lesson.wrong(
+                "A curve with one bend for each layer.",
+                "Lines do not bend, however many you put in a row.",
             ),
         ),
     ),

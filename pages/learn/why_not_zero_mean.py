@@ -47,10 +47,6 @@ memory = st.session_state
 memory.setdefault("prior_seed", 0)
 
 
-def redraw() -> None:
-    memory.prior_seed = (memory.prior_seed + 1) % 1000
-
-
 def priors() -> tuple[PriorView, ...]:
     return tuple(prior_view(MOST_LAYERS, mean, seed=memory.prior_seed) for mean in MEANS)
 
@@ -65,13 +61,8 @@ def draws() -> None:
         **lesson.hand(DEPTH),
         help="The layers below stay as they are; each step adds one more on top.",
     )
-    right.button(
-        "Draw others",
-        icon=":material/casino:",
-        on_click=redraw,
-        key="prior_redraw",
-        disabled=lesson.locked(),
-    )
+    with right:
+        lesson.button("Draw others", "casino", lesson.redraw, SEED, key="prior_redraw")
     for column, seen in zip(st.columns(3, gap="medium"), priors(), strict=True):
         words = MEANS[seen.mean_function]
         with column, st.container(gap="xsmall"):
@@ -300,70 +291,55 @@ LESSON = lesson.Lesson(
             "prediction is one flat band that knows nothing of x. With the linear mean, the same "
             "four layers come within 10 nats of the single layer.",
         ),
-        lesson.Question(
+        lesson.question(
             "Is the flattening with zero means a matter of a badly chosen lengthscale?",
-            (
-                (
-                    "Yes: with shorter lengthscales the slopes would not shrink.",
-                    False,
-                    "They would shrink less, or even grow. But the walk still spreads with every "
-                    "layer: flat stretches and steep ones drift apart. No lengthscale stops that.",
-                ),
-                (
-                    "No: it is the composition of maps that are not one-to-one.",
-                    True,
-                    "The lengthscale only sets how fast. Each layer still merges inputs, and no "
-                    "later layer can part them.",
-                ),
-                (
-                    "No: it comes from too few draws.",
-                    False,
-                    "Press Draw others as often as you like. The picture of the slopes is exact; "
-                    "nothing in it is sampled.",
-                ),
+            lesson.wrong(
+                "Yes: with shorter lengthscales the slopes would not shrink.",
+                "They would shrink less, or even grow. But the walk still spreads with every "
+                "layer: flat stretches and steep ones drift apart. No lengthscale stops that.",
+            ),
+            lesson.right(
+                "No: it is the composition of maps that are not one-to-one.",
+                "The lengthscale only sets how fast. Each layer still merges inputs, and no later "
+                "layer can part them.",
+            ),
+            lesson.wrong(
+                "No: it comes from too few draws.",
+                "Press Draw others as often as you like. The picture of the slopes is exact; "
+                "nothing in it is sampled.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "With the linear mean, what does a layer do whose GP part is zero?",
-            (
-                (
-                    "It outputs zero.",
-                    False,
-                    "That is the layer of zero mean. This one has its input to fall back on.",
-                ),
-                (
-                    "It passes its input on, unchanged.",
-                    True,
-                    "So a deep model with idle layers is a shallower model, and lesson 5 shows "
-                    "layers that choose to idle.",
-                ),
-                (
-                    "It stops the layers above from learning.",
-                    False,
-                    "On the contrary: they see what entered it, as if it were not there.",
-                ),
+            lesson.wrong(
+                "It outputs zero.",
+                "That is the layer of zero mean. This one has its input to fall back on.",
+            ),
+            lesson.right(
+                "It passes its input on, unchanged.",
+                "So a deep model with idle layers is a shallower model, and lesson 5 shows layers "
+                "that choose to idle.",
+            ),
+            lesson.wrong(
+                "It stops the layers above from learning.",
+                "On the contrary: they see what entered it, as if it were not there.",
             ),
         ),
-        lesson.Question(
+        lesson.question(
             "Where have you met the same idea under another name?",
-            (
-                (
-                    "Dropout",
-                    False,
-                    "Dropout removes units at random. Here nothing is removed: something is added.",
-                ),
-                (
-                    "The skip connections of residual networks",
-                    True,
-                    "h + g(h) is a residual block. Both keep a straight road open through many "
-                    "layers, for what goes up and for the gradients that come down.",
-                ),
-                (
-                    "Weight decay",
-                    False,
-                    "Weight decay pulls parameters to zero. The mean function says what remains "
-                    "when they are.",
-                ),
+            lesson.wrong(
+                "Dropout",
+                "Dropout removes units at random. Here nothing is removed: something is added.",
+            ),
+            lesson.right(
+                "The skip connections of residual networks",
+                "h + g(h) is a residual block. Both keep a straight road open through many "
+                "layers, for what goes up and for the gradients that come down.",
+            ),
+            lesson.wrong(
+                "Weight decay",
+                "Weight decay pulls parameters to zero. The mean function says what remains when "
+                "they are.",
             ),
         ),
     ),

@@ -4,6 +4,7 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
@@ -24,6 +25,7 @@ from pages.ui.choices import (
     read_query,
 )
 from pages.ui.classroom.room import qr_svg, room
+from pages.ui.download import download
 from pages.ui.sentences import complaint
 
 MOST_MODEL_MB = 64
@@ -267,24 +269,9 @@ def panel(run: Run, mine: bool) -> None:
         class_link(without_run(address))
         st.divider()
         st.markdown("**Download.** Each picture and its numbers have a ⤓ of their own.")
-        st.download_button(
-            "The model (.npz)",
-            data=lambda: model_file(run),
-            file_name=f"deep-gp-{run.dataset.name}.npz",
-            mime="application/octet-stream",
-            icon=":material/download:",
-            key="take_model",
-            on_click="ignore",
-        )
-        st.download_button(
-            "The run as Python (.py)",
-            data=lambda: run_script(run),
-            file_name=f"deep_gp_{run.dataset.name}.py",
-            mime="text/x-python",
-            icon=":material/code:",
-            key="take_script",
-            on_click="ignore",
-        )
+        model, code = f"deep-gp-{run.dataset.name}.npz", f"deep_gp_{run.dataset.name}.py"
+        download("The model (.npz)", partial(model_file, run), model, "download", "take_model")
+        download("The run as Python (.py)", partial(run_script, run), code, "code", "take_script")
         if run.altered:
             st.caption(
                 "Rates were changed or points moved during the run: the script trains with the "

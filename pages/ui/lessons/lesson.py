@@ -46,6 +46,9 @@ from pages.ui.lessons.parts import (
     Question,
     Try,
     Words,
+    question,
+    right,
+    wrong,
 )
 from pages.ui.lessons.printing import print_button, printed
 from pages.ui.lessons.worksheet import CITATION, sheet, solutions
@@ -68,11 +71,16 @@ __all__ = [
     "Question",
     "Try",
     "Words",
+    "button",
     "hand",
     "locked",
+    "question",
+    "redraw",
+    "right",
     "sheet",
     "show",
     "take_hands",
+    "wrong",
 ]
 
 STYLE = """<style>
@@ -157,6 +165,26 @@ def hand(of: Hand, says: str = "value") -> dict[str, Any]:
     """
     value = st.session_state.setdefault(of.key, of.first)
     return {says: value, "key": of.key, "disabled": locked()}
+
+
+def button(
+    label: str, icon: str, act: Callable, *args: Any, key: str, disabled: bool = False
+) -> None:
+    """A button of a picture by hand, which links lock."""
+    st.button(
+        label,
+        icon=f":material/{icon}:",
+        on_click=act,
+        args=args,
+        key=key,
+        disabled=disabled or locked(),
+    )
+
+
+def redraw(of: Hand) -> None:
+    """Another draw: the next seed that is offered."""
+    memory = st.session_state
+    memory[of.key] = (memory.get(of.key, of.first) + 1) % len(of.offered)
 
 
 def locked() -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from dgp_core.live.run import Run
 from pages.ui import session
@@ -84,13 +84,32 @@ class Try:
     then: str
 
 
+class Answer(NamedTuple):
+    """An answer to a question, whether it is right, and why."""
+
+    text: str
+    right: bool
+    why: str
+
+
 @dataclass(frozen=True)
 class Question:
     """A question whose every answer answers back."""
 
     ask: str
-    answers: tuple[tuple[str, bool, str], ...]
-    """An answer, whether it is right, and why."""
+    answers: tuple[Answer, ...]
+
+
+def question(ask: str, *answers: Answer) -> Question:
+    return Question(ask, answers)
+
+
+def right(text: str, why: str) -> Answer:
+    return Answer(text, True, why)
+
+
+def wrong(text: str, why: str) -> Answer:
+    return Answer(text, False, why)
 
 
 Part = Words | Equation | Picture | Live | Try | Question

@@ -114,6 +114,13 @@ def picture(name: str, height: int, seek: bool = False) -> None:
     _host(key=f"stage_{name}", data=data)
 
 
+def titled(title: str, name: str, height: int, help: str | None = None, seek: bool = False) -> None:
+    """A live picture below its title, which may explain itself."""
+    with st.container(gap="xsmall"):
+        st.markdown(title, help=help)
+        picture(name, height, seek)
+
+
 def words(name: str, height: int = 0) -> None:
     """A live line of words."""
     _host(key=f"stage_{name}", data={"kind": "words", "name": name, "height": height})

@@ -17,6 +17,7 @@ from dgp_core.tables.encodings import check_text
 from dgp_core.tables.plain import visible
 from dgp_core.tables.reading import WAY_ON
 from dgp_core.tables.table import TableError, propose_target, read_table
+from pages.ui.download import download
 from pages.ui.sentences import complaint, safe
 from pages.ui.your_data import follow
 from pages.ui.your_data.commands import large_file_command, unknown_command
@@ -208,14 +209,12 @@ def show() -> None:
                 "Read it", on_click=read_pasted, key="read_pasted", icon=":material/table_rows:"
             )
             if state.loaded is not None and state.loaded.file == PASTED:
-                st.download_button(
+                download(
                     f"Save it as {PASTED}",
                     state.pasted,
-                    file_name=PASTED,
-                    mime="text/csv",
-                    icon=":material/download:",
-                    key="download_pasted",
-                    on_click="ignore",
+                    PASTED,
+                    "download",
+                    "download_pasted",
                     help="The command and the script below read this file.",
                 )
     elif origin == "lab":

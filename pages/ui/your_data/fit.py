@@ -381,15 +381,12 @@ def show_live(fitted: Fitted) -> None:
     """Live pictures of the main run."""
     L = fitted.plan.model.layers
     deep, rival, bound = st.columns((5, 5, 4), gap="medium")
-    with deep, st.container(gap="xsmall"):
-        st.markdown(f"**Deep model: {counted(L, 'layer')}**")
-        stage.picture("fit/deep", 285, seek=True)
-    with rival, st.container(gap="xsmall"):
-        st.markdown("**Its single-layer rival**")
-        stage.picture("fit/rival", 285)
-    with bound, st.container(gap="xsmall"):
-        st.markdown("**Evidence lower bound**")
-        stage.picture("fit/bound", 285)
+    with deep:
+        stage.titled(f"**Deep model: {counted(L, 'layer')}**", "fit/deep", 285, seek=True)
+    with rival:
+        stage.titled("**Its single-layer rival**", "fit/rival", 285)
+    with bound:
+        stage.titled("**Evidence lower bound**", "fit/bound", 285)
     stage.words("fit/legend", 22)
     stage.words("fit/numbers", 20)
 

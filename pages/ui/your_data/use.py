@@ -30,6 +30,7 @@ from pages.figures.playground import history_figure
 from pages.figures.report import fit_report
 from pages.figures.scores import MODELS
 from pages.figures.your_data import interval_figure, probability_figure
+from pages.ui.download import download
 from pages.ui.sentences import complaint, safe
 from pages.ui.stage import hosts as stage
 from pages.ui.theme import page_ink
@@ -363,16 +364,8 @@ def predict_file(outcome: Outcome, has_file: bool = True) -> None:
     st.markdown(f"**{safe(first)}**")
     for sentence in more:
         st.warning(safe(sentence), icon=":material/warning:")
-    st.download_button(
-        "Predictions (CSV)",
-        content,
-        file_name="predictions.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        key="download_predictions",
-        on_click="ignore",
-        type="primary",
-    )
+    name, key = "predictions.csv", "download_predictions"
+    download("Predictions (CSV)", content, name, "download", key, type="primary")
 
 
 def downloads(
@@ -386,15 +379,8 @@ def downloads(
         + (" Its intervals are widened there too." if used.widening else "")
     )
     with st.container(horizontal=True, key="downloads"):
-        st.download_button(
-            "Model (.npz)",
-            cached("packed", used, lambda: packed(used)),
-            file_name="model.npz",
-            mime="application/octet-stream",
-            icon=":material/deployed_code:",
-            key="download_model",
-            on_click="ignore",
-        )
+        content = cached("packed", used, lambda: packed(used))
+        download("Model (.npz)", content, "model.npz", "deployed_code", "download_model")
         if fitted is not None and record is not None:
             script_and_report(fitted, record)
 
@@ -402,25 +388,10 @@ def downloads(
 def script_and_report(fitted: Fitted, record: Archive) -> None:
     """The script and the report of the whole fit."""
     code = _script(fitted, record)
-    st.download_button(
-        "Python script",
-        code,
-        file_name="fit.py",
-        mime="text/x-python",
-        icon=":material/code:",
-        key="download_script",
-        on_click="ignore",
-    )
+    download("Python script", code, "fit.py", "code", "download_script")
     if verdict(fitted) is not None:
-        st.download_button(
-            "Report (HTML)",
-            partial(_report, fitted, code, dict(upload_state().cache), _widened(fitted)),
-            file_name="report.html",
-            mime="text/html",
-            icon=":material/description:",
-            key="download_report",
-            on_click="ignore",
-        )
+        make = partial(_report, fitted, code, dict(upload_state().cache), _widened(fitted))
+        download("Report (HTML)", make, "report.html", "description", "download_report")
 
 
 def _script(fitted: Fitted, record: Archive) -> str:

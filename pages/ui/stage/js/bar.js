@@ -1,7 +1,7 @@
 // The bar that drives a run: play or pause, step, reset, and where the page wants them, another seed
 // and the speeds. What its buttons say comes with the frames; what they do is `act`'s.
 
-import { newest, sceneOf, send, stage, stateOf } from "./shared.js";
+import { element, newest, sceneOf, send, stage, stateOf } from "./shared.js";
 
 const HOLD = "Trains both models, or holds them still.";
 const BUTTONS = {
@@ -21,13 +21,6 @@ const BUTTONS = {
   seed: { icon: "casino", label: "New seed" },
 };
 const SPEED = "Steps a second; slow motion shows what a single step does.";
-
-const element = (kind, className, text) => {
-  const made = document.createElement(kind);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
 
 class Bar {
   constructor(box, { keyboard, speeds }, act) {

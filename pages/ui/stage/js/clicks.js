@@ -1,6 +1,6 @@
 // Clicks in pictures, and the points that they put down or take away.
 
-import { MAIN, sceneOf, stage, stateOf } from "./shared.js";
+import { element, MAIN, sceneOf, stage, stateOf } from "./shared.js";
 import { numbers } from "./sketch.js";
 
 const NEAR = 14; // pixels within which a click is on a mark
@@ -60,8 +60,7 @@ export function showPoints(box) {
   const { xaxis, yaxis } = box._fullLayout;
   const { size = 8, color, opacity = 1 } = trace?.marker ?? {};
   const mark = (kind, { x, y }) => {
-    const dot = document.createElement("div");
-    dot.className = `stage-mark stage-mark-${kind}`;
+    const dot = element("div", `stage-mark stage-mark-${kind}`);
     Object.assign(dot.style, {
       left: xaxis._offset + xaxis.d2p(x) + "px",
       top: yaxis._offset + yaxis.d2p(y) + "px",

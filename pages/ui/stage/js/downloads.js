@@ -1,19 +1,15 @@
 // What a picture gives away: itself as PNG or SVG, and the numbers behind it as CSV.
 
-import { stateOf } from "./shared.js";
+import { element, stateOf } from "./shared.js";
 import { axisName } from "./sketch.js";
 
 export function downloads(box, settle) {
-  const menu = document.createElement("details");
-  menu.className = "stage-menu";
-  const summary = document.createElement("summary");
-  summary.textContent = "⤓";
+  const [menu, summary] = [element("details", "stage-menu"), element("summary", "", "⤓")];
   summary.setAttribute("aria-label", "Download this picture or its numbers");
   summary.title = "Download";
   menu.append(summary);
   for (const format of ["PNG", "SVG", "CSV"]) {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: format });
+    const button = Object.assign(element("button", "", format), { type: "button" });
     button.onclick = async () => {
       menu.open = false;
       await settle();

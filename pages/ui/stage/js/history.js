@@ -1,16 +1,16 @@
 // The history slider: the last place is the newest moment, and moves on with it.
 
-import { send, stateOf } from "./shared.js";
+import { element, send, stateOf } from "./shared.js";
 
 export function timeline(box) {
   const state = stateOf(box);
   if (state.range) return;
-  state.range = document.createElement("input");
+  state.range = element("input");
   Object.assign(state.range, { type: "range", min: 0, max: 0, step: 1, value: 0 });
   state.range.setAttribute("aria-label", "History: an earlier moment of this run");
-  state.label = document.createElement("span");
-  state.back = document.createElement("button");
-  Object.assign(state.back, { type: "button", textContent: "Back to now", hidden: true });
+  state.label = element("span");
+  state.back = element("button", "", "Back to now");
+  Object.assign(state.back, { type: "button", hidden: true });
   state.range.oninput = () => {
     const last = Number(state.range.max);
     const index = Number(state.range.value);

@@ -1,6 +1,6 @@
 // A class: a teacher's page tells where it is, and those that follow it go there and show the same.
 
-import { send, stage } from "./shared.js";
+import { element, send, stage } from "./shared.js";
 
 const UNHEARD = 3000; // milliseconds after which the script is asked again
 const TELL = 100; // … between two words of a teacher's place
@@ -9,6 +9,10 @@ const SETTLES = 3000; // … in which a page that grows stays at its place
 const LINE = 0.3; // of the window's height: what lies there is being looked at
 
 const main = () => document.querySelector("[data-testid=stMain]");
+const lineOf = (scrolls) => {
+  const { top, height } = scrolls.getBoundingClientRect();
+  return top + LINE * height;
+};
 const partOf = (i) => document.querySelector(`.st-key-part_${i}`);
 
 // The page's script has run: it shows this version of the class.
@@ -43,6 +47,11 @@ export function asking() {
   return waits ? Math.max(0, asked + ANEW - performance.now()) : 0;
 }
 
+function awaits() {
+  asked = performance.now();
+  stage.slides = false;
+}
+
 export function heard(page) {
   stage.lessonPage = page;
   ask();
@@ -63,8 +72,7 @@ function ask() {
     stage.lessonAsked = null;
     ask();
   }, UNHEARD);
-  asked = performance.now();
-  stage.slides = false;
+  awaits();
   lessonTrigger("class", lessonPage.version);
 }
 
@@ -79,8 +87,7 @@ function askPart(box) {
     one.asked = null;
     askPart(box);
   }, UNHEARD);
-  asked = performance.now();
-  stage.slides = false;
+  awaits();
   one.trigger("class", version);
 }
 
@@ -95,9 +102,7 @@ function go() {
     if (performance.now() - stage.placed < SETTLES) setTimeout(go, 200);
     return;
   }
-  const { top, height } = scrolls.getBoundingClientRect();
-  const line = top + LINE * height;
-  scrolls.scrollBy(0, part.top + share * part.height - line);
+  scrolls.scrollBy(0, part.top + share * part.height - lineOf(scrolls));
 }
 const grows = new ResizeObserver(() => {
   if (performance.now() - stage.placed < SETTLES) go();
@@ -107,8 +112,7 @@ const grows = new ResizeObserver(() => {
 function place() {
   const scrolls = main();
   if (!scrolls || scrolls.scrollTop <= 1) return [-1, 0];
-  const { top, height } = scrolls.getBoundingClientRect();
-  const line = top + LINE * height;
+  const line = lineOf(scrolls);
   for (let i = 0, part; (part = partOf(i)); i++) {
     const box = part.getBoundingClientRect();
     if (box.bottom > line)
@@ -133,22 +137,17 @@ document.addEventListener("scroll", () => stage.lesson?.teaches && tell(), true)
 
 // A show of hands: how many chose each answer, or only how many have chosen.
 export function tally(box, answers, { hands = 0, counts }) {
-  const words = document.createElement("div");
-  words.textContent = hands === 1 ? "1 answer so far." : `${hands} answers so far.`;
+  const said = hands === 1 ? "1 answer so far." : `${hands} answers so far.`;
+  const words = element("div", "", said);
   if (!counts) return box.replaceChildren(words);
-  const list = document.createElement("dl");
-  list.className = "stage-tally";
+  const list = element("dl", "stage-tally");
   answers.forEach((answer, i) => {
     const count = counts[i] ?? 0;
-    const [name, bar, number] = ["dt", "dd", "dd"].map((kind) => document.createElement(kind));
-    name.textContent = answer;
-    const fill = document.createElement("div");
-    fill.className = "stage-tally-bar";
+    const [bar, fill] = [element("dd"), element("div", "stage-tally-bar")];
     fill.style.width = `${hands ? (100 * count) / hands : 0}%`;
     bar.append(fill);
     bar.setAttribute("aria-hidden", "true");
-    number.textContent = count;
-    list.append(name, bar, number);
+    list.append(element("dt", "", answer), bar, element("dd", "", count));
   });
   box.replaceChildren(words, list);
 }

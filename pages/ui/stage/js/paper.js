@@ -3,7 +3,7 @@
 
 import { save } from "./downloads.js";
 import { plotly } from "./pictures.js";
-import { stage, stateOf } from "./shared.js";
+import { element, stage, stateOf } from "./shared.js";
 
 const WIDTHS = { 1: 640, 2: 400, 3: 290 }; // of a picture, by how many stand in its row
 
@@ -11,13 +11,12 @@ export function paper(box, { label, sheet, library }, trigger) {
   const state = stateOf(box);
   box.setAttribute("data-kind", "paper");
   if (!state.button) {
-    const button = (state.button = document.createElement("button"));
-    const icon = document.createElement("span");
-    Object.assign(icon, { className: "stage-icon", textContent: "print", translate: false });
+    const button = (state.button = element("button", "stage-button"));
+    const icon = Object.assign(element("span", "stage-icon", "print"), { translate: false });
     icon.setAttribute("aria-hidden", "true");
     button.append(icon, label);
-    Object.assign(button, { type: "button", className: "stage-button" });
-    state.words = document.createElement("span");
+    button.type = "button";
+    state.words = element("span");
     state.words.setAttribute("role", "status");
     box.replaceChildren(button, state.words);
   }

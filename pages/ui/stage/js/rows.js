@@ -2,7 +2,7 @@
 // of rows say meta.follow, how the names of their rows' traces begin, and a row's number is (the
 // first of) its customdata; pictures over one input say meta.across, on which axis it is.
 
-import { stage, stateOf } from "./shared.js";
+import { element, stage, stateOf } from "./shared.js";
 import { axisName } from "./sketch.js";
 
 const rowOf = (custom) => (typeof custom === "object" ? custom?.[0] : custom);
@@ -34,8 +34,7 @@ export function mark(box) {
   const yaxis = box._fullLayout[axisName(xaxis.anchor)];
   const left = xaxis.d2p(x);
   if (!(left >= 0 && left <= xaxis._length)) return;
-  const line = document.createElement("div");
-  line.className = "stage-across";
+  const line = element("div", "stage-across");
   Object.assign(line.style, {
     left: xaxis._offset + left + "px",
     top: yaxis._offset + "px",
@@ -52,8 +51,7 @@ function ring(box, row, follow) {
     const [xaxis, yaxis] = [trace.xaxis, trace.yaxis].map(
       (name) => box._fullLayout[axisName(name)],
     );
-    const mark = document.createElement("div");
-    mark.className = "stage-ring";
+    const mark = element("div", "stage-ring");
     mark.style.left = xaxis._offset + xaxis.d2p(trace.x[i]) + "px";
     mark.style.top = yaxis._offset + yaxis.d2p(trace.y[i]) + "px";
     box.append(mark);

@@ -14,6 +14,9 @@ export const stateOf = (stage.stateOf = (box) => {
   return states.get(box);
 });
 
+export const element = (kind, className = "", text = "") =>
+  Object.assign(document.createElement(kind), { className, textContent: text });
+
 export const send = (message) => {
   if (stage.socket?.readyState === 1) stage.socket.send(JSON.stringify(message));
 };

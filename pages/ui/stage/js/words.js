@@ -1,6 +1,6 @@
 // Words, meters, and how long a wait has lasted.
 
-import { stage, stateOf } from "./shared.js";
+import { element, stage, stateOf } from "./shared.js";
 
 // HTML of the server's own making, such as a legend.
 export function page(box, html) {
@@ -14,11 +14,7 @@ export function words(box, text, since) {
   if (stateOf(box).shown !== text) {
     stateOf(box).shown = text;
     box.replaceChildren(
-      ...text.split("**").map((part, i) => {
-        const span = document.createElement(i % 2 ? "strong" : "span");
-        span.textContent = part;
-        return span;
-      }),
+      ...text.split("**").map((part, i) => element(i % 2 ? "strong" : "span", "", part)),
     );
   }
   if (since) waits.set(box, since);
@@ -32,8 +28,7 @@ function sayHowLong(box, since) {
   const seconds = since ? Math.floor(Date.now() / 1000 + (stage.clockOffset ?? 0) - since) : 0;
   const minutes = Math.floor(seconds / 60);
   const elapsed = minutes ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
-  const last = box.querySelector(".stage-elapsed") ?? document.createElement("span");
-  last.className = "stage-elapsed";
+  const last = box.querySelector(".stage-elapsed") ?? element("span", "stage-elapsed");
   last.textContent = seconds > 0 ? ` · ${elapsed}` : "";
   if (!last.isConnected && seconds > 0) box.append(last);
 }
@@ -42,14 +37,12 @@ setInterval(() => waits.forEach((since, box) => sayHowLong(box, since)), 500);
 export function meter(box, { value, text }) {
   const state = stateOf(box);
   if (!state.bar) {
-    state.line = document.createElement("div");
-    state.line.className = "stage-meter-words";
-    const track = document.createElement("div");
-    track.className = "stage-meter-track";
+    state.line = element("div");
+    const track = element("div", "stage-meter-track");
     track.setAttribute("role", "meter");
     track.setAttribute("aria-valuemin", "0");
     track.setAttribute("aria-valuemax", "1");
-    state.bar = document.createElement("div");
+    state.bar = element("div");
     track.append(state.bar);
     box.replaceChildren(state.line, track);
   }
