@@ -24,8 +24,8 @@ from dgp_core.gp.counts import count_log_probability
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.likelihoods import Bernoulli, Counts, Gaussian, RobustMax, Softmax, StudentT
 from dgp_core.gp.mixture import Mixture
-from dgp_core.live.views.evaluate import Evaluated, evaluated
-from dgp_core.live.views.paths import class_names, even_normals
+from dgp_core.live.views.evaluate import Evaluated, of_both
+from dgp_core.live.views.paths import class_names, even_normals, varying_input, varying_name
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -455,10 +455,7 @@ def _count_probabilities(
 
 def _laws(run: "Run", snapshot: "Snapshot", rows: np.ndarray, output: int) -> tuple[_Law, _Law]:
     X = run.scaler.inputs(rows)
-    deep = _Law.of(evaluated(run, snapshot), X, run.scaler, output)
-    if len(snapshot.deep.layers) == 1:
-        return deep, deep
-    return deep, _Law.of(evaluated(run, snapshot, "rival"), X, run.scaler, output)
+    return of_both(run, snapshot, lambda model, _: _Law.of(model, X, run.scaler, output))
 
 
 def _check_output(run: "Run", output: int) -> None:
@@ -502,8 +499,7 @@ def _mixture_at(run: "Run", snapshot: "Snapshot", x, noise: bool, output: int) -
         labels = names or tuple(_label(value, stride) for value in y)
         sides = [_bars(law, y, bool(names)) for law in laws]
         p, q = sides[0].density, sides[1].density
-        variation = 0.5 * stride * float(np.abs(p - q).sum())
-        distance = None if names else stride**2 * float(np.abs(np.cumsum(p - q)).sum())
+        variation, distance = _bars_apart(p, q, stride, bool(names))
         frame, kind = (float(y[0]) - 0.5 * stride, float(y[-1]) + 0.5 * stride), "bars"
     else:
         labels, kind, frame = (), "density", _frame(run, laws[0], output)
@@ -524,8 +520,8 @@ def _mixture_at(run: "Run", snapshot: "Snapshot", x, noise: bool, output: int) -
         noise_included=noise,
         deep=sides[0],
         rival=sides[1],
-        total_variation=variation,
-        wasserstein=distance,
+        total_variation=float(variation),
+        wasserstein=None if distance is None else float(distance),
     )
 
 
@@ -592,6 +588,14 @@ def _apart(laws: tuple[_Law, _Law], g: int, noise: bool) -> tuple[float, float]:
     return variation, float(np.trapezoid(np.abs(gap), laws[0].to_y(f)))
 
 
+def _bars_apart(
+    p: np.ndarray, q: np.ndarray, stride: float, classes: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The same of bars (…, H), each of which stands for so many counts; classes have no order."""
+    variation = 0.5 * stride * np.abs(p - q).sum(-1)
+    return variation, None if classes else stride**2 * np.abs(np.cumsum(p - q, -1)).sum(-1)
+
+
 def _along(run: "Run", snapshot: "Snapshot", noise: bool, output: int) -> Along:
     rows, x, name = _candidates(run)
     laws = _laws(run, snapshot, rows, output)
@@ -600,8 +604,7 @@ def _along(run: "Run", snapshot: "Snapshot", noise: bool, output: int) -> Along:
         values = _bar_values(run, laws, output)
         stride = values[1] - values[0]
         p, q = (law.path_bars(values).mean(0) for law in laws)
-        variation = 0.5 * stride * np.abs(p - q).sum(1)
-        distance = None if names else stride**2 * np.abs(np.cumsum(p - q, 1)).sum(1)
+        variation, distance = _bars_apart(p, q, stride, bool(names))
     else:
         pairs = [_apart(laws, g, noise) for g in range(len(rows))]
         variation, distance = np.array(pairs).T
@@ -622,15 +625,10 @@ def _along(run: "Run", snapshot: "Snapshot", noise: bool, output: int) -> Along:
 
 def _candidates(run: "Run") -> tuple[np.ndarray, np.ndarray | None, str]:
     """Whole inputs: even along the one that varies, else rows of the data and beside them."""
+    if varying := varying_input(run, CANDIDATES):
+        x, rows = varying
+        return rows, x, varying_name(run)
     X, kept = run.dataset.X, run.scaler.kept
-    if kept.sum() == 1:
-        column = int(np.argmax(kept))
-        low, high = X[:, column].min(), X[:, column].max()
-        margin = 0.1 * (high - low) or 1.0
-        x = np.linspace(low - margin, high + margin, CANDIDATES)
-        rows = np.repeat(X[:1], CANDIDATES, 0)
-        rows[:, column] = x
-        return rows, x, run.dataset.input_names[column]
     rng = np.random.default_rng(0)
     rows = X[rng.permutation(len(X))[: CANDIDATES // 2]]
     beside = X[rng.integers(len(X), size=CANDIDATES - len(rows))]
