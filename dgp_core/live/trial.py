@@ -45,6 +45,7 @@ from dgp_core.live.workshop import (
     WorkshopError,
     step_seconds,
 )
+from dgp_core.tables.plain import counted
 from dgp_core.training.optimise import create_state
 from dgp_core.training.train import LONGEST_CHUNK, TrainSpec
 
@@ -790,10 +791,9 @@ class Trial:
             before = 0
         if not before:
             return "about to start"
-        others = "1 other model" if before == 1 else f"{before} other models"
-        return f"waiting until {others} that came before it " + (
-            "is compiled" if before == 1 else "are compiled"
-        )
+        are = "is" if before == 1 else "are"
+        others = counted(before, "other model")
+        return f"waiting until {others} that came before it {are} compiled"
 
 
 def timed_step(run: Run, model: DeepGP) -> float:

@@ -21,6 +21,7 @@ from dgp_core.live.views.paths import (
     cdf,
     class_names,
     even_normals,
+    frame,
     in_standard_units,
     in_users_units,
     layer_title,
@@ -190,17 +191,13 @@ class _Axis:
 
     @classmethod
     def of(cls, data: Dataset, scaler: Scaler, model: DeepGP) -> "_Axis":
-        y, likelihood = data.Y[:, 0], model.likelihood
+        likelihood = model.likelihood
+        edges = np.linspace(*frame(data.Y[:, 0], likelihood), CELLS + 1)
         if isinstance(likelihood, Bernoulli):
-            edges = np.linspace(0.0, 1.0, CELLS + 1)
             return cls(edges, special.ndtri(edges))
-        room = 0.5 * (y.max() - y.min()) or 1.0
-        low, high = y.min() - room, y.max() + room
         if isinstance(likelihood, Counts):
-            edges = np.linspace(0.0, high, CELLS + 1)
             factor = np.log(edges[1:]) - np.asarray(likelihood.offset)[0]
             return cls(edges, np.concatenate([[-np.inf], factor]))
-        edges = np.linspace(low, high, CELLS + 1)
         return cls(edges, (edges - scaler.y_mean[0]) / scaler.y_scale[0])
 
 

@@ -192,6 +192,24 @@ def in_users_units(scaler: Scaler, x: np.ndarray) -> np.ndarray:
     return x * scaler.x_scale[scaler.kept] + scaler.x_mean[scaler.kept]
 
 
+def frame(y: np.ndarray, likelihood: Any) -> tuple[float, float]:
+    """The stretch of one output to show, the same at every moment of a run: all probabilities, or
+    the range of y (N,) and half of it on both sides, from 0 on for counts."""
+    if isinstance(likelihood, Bernoulli):
+        return 0.0, 1.0
+    room = 0.5 * (y.max() - y.min()) or 1.0
+    low = 0.0 if isinstance(likelihood, Counts) else float(y.min() - room)
+    return low, float(y.max() + room)
+
+
+def probability_moments(m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E Φ(f) and E Φ(f)² = Φ(a) − 2 T(a, 1/√(1+2v)), T Owen's function, a = m/√(1+v), of
+    f ~ N(m, v)."""
+    a = m / np.sqrt(1.0 + v)
+    p = special.ndtr(a)
+    return p, p - 2 * special.owens_t(a, 1.0 / np.sqrt(1.0 + 2 * v))
+
+
 def readable(model: DeepGP, scaler: Scaler, f: np.ndarray) -> np.ndarray:
     """What a person reads for a value of f: y, a rate or a probability; increasing in f."""
     if isinstance(model.likelihood, Bernoulli):

@@ -26,6 +26,7 @@ from dgp_core.live.views.paths import (
     layer_title,
     mixture_probabilities,
     parts,
+    probability_moments,
     readable_mean,
     shown_rows,
     spanning,
@@ -209,11 +210,8 @@ def _panel(model: Evaluated, bound: Bound, grid: np.ndarray, scaler: Scaler) -> 
         value, winner = _reading(p)
         probabilities, doubt = p.T, special.entr(p).sum(1) / np.log(2)
     elif isinstance(likelihood, Bernoulli):
-        m, v = q.mean[:, :, 0], q.variance[:, :, 0]
-        z = m / np.sqrt(1.0 + v)
-        # E[Φ(f)²] = Φ(z) − 2T(z, 1/√(1+2v)), T Owen's.
-        p = special.ndtr(z)
-        square = p - 2 * special.owens_t(z, 1 / np.sqrt(1.0 + 2 * v))
+        m, v = (np.asarray(part)[:, :, 0] for part in q)
+        p, square = probability_moments(m, v)
         value = p.mean(0)
         doubt = np.sqrt(np.maximum(square.mean(0) - value**2, 0.0))
         probabilities = np.stack([1 - value, value])
