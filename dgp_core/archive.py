@@ -107,15 +107,12 @@ def digest(*arrays: np.ndarray) -> str:
     return hashed.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class Archive:
-    """All there is to know of a trained model but its training rows."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Described:
+    """What files of GPs and of straight lines say alike."""
 
-    model: ModelSpec
-    training: TrainSpec
     scaler: Scaler
-    state: TrainState
-    progress: Progress
+    """The training rows' mean and standard deviation of each column."""
     task: Task
     input_names: tuple[str, ...]
     """Of all input columns, the dropped ones included (D,)."""
@@ -124,8 +121,6 @@ class Archive:
     """The labels of a classification task, in the order of their codes."""
     recipe: dict | None = None
     """How a user's table became numbers, as JSON."""
-    settings: dict | None = None
-    """How the estimator was made, as JSON."""
     source: Source | None = None
     """Which rows the model learns from; None where nobody wrote it down."""
     domain: Domain | None = None
@@ -134,6 +129,18 @@ class Archive:
     """By how much its intervals are stretched; None where they are its own."""
     library: str = field(default_factory=library_version)
     """The version of the library that wrote the file."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Archive(Described):
+    """All there is to know of a trained model but its training rows."""
+
+    model: ModelSpec
+    training: TrainSpec
+    state: TrainState
+    progress: Progress
+    settings: dict | None = None
+    """How the estimator was made, as JSON."""
 
 
 def save(file: File, archive: Archive) -> None:
@@ -272,8 +279,8 @@ def domain_arrays(domain: Domain | None) -> dict[str, np.ndarray]:
     return {f"domain/{name}": getattr(domain, name) for name in DOMAIN} if domain else {}
 
 
-def description(record: Any) -> dict[str, Any]:
-    """What files of GPs and of straight lines say alike."""
+def description(record: Described) -> dict[str, Any]:
+    """What a record says, as JSON, but for the arrays."""
     widened = record.widening
     return {
         "format": FORMAT,
@@ -562,22 +569,22 @@ class Arrays:
 
     def length(self, name: str) -> int:
         """How many rows an array has, by its own header."""
-        _demand(self.has(name), f"The part {name} is missing.")
-        member = io.BytesIO(self.left[f"{name}.npy"])
-        _demand(npy.read_magic(member) == (1, 0), f"The part {name} is no array of this format.")
-        shape, _, _ = npy.read_array_header_1_0(member)
+        shape = self._header(name)[1]
         n = math.prod(shape[:1]) if shape else 0
         _demand(n > 0, f"The part {name} has no rows.")
         return n
 
+    def _header(self, name: str) -> tuple[io.BytesIO, tuple[int, ...], bool, np.dtype]:
+        """An array's file, read up to its numbers: shape, whether columns come first, and type."""
+        _demand(self.has(name), f"The part {name} is missing.")
+        member = io.BytesIO(self.left[f"{name}.npy"])
+        _demand(npy.read_magic(member) == (1, 0), f"The part {name} is no array of this format.")
+        return member, *npy.read_array_header_1_0(member)
+
     def take(self, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
         """An array of finite numbers; a length of None is any."""
-        content = self.left.pop(f"{name}.npy", None)
-        if content is None:
-            raise ArchiveError(f"The part {name} is missing.")
-        member = io.BytesIO(content)
-        _demand(npy.read_magic(member) == (1, 0), f"The part {name} is no array of this format.")
-        found, fortran, kind = npy.read_array_header_1_0(member)
+        member, found, fortran, kind = self._header(name)
+        del self.left[f"{name}.npy"]
         fits = len(found) == len(shape) and all(
             want is None or have == want for have, want in zip(found, shape, strict=True)
         )
@@ -585,7 +592,7 @@ class Arrays:
             fits and kind == np.dtype(dtype) and not fortran,
             f"The part {name} has another shape or type than this model's.",
         )
-        values = content[member.tell() :]
+        values = member.read()
         _demand(
             len(values) == math.prod(found) * kind.itemsize, f"The part {name} has been cut off."
         )

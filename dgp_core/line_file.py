@@ -1,16 +1,14 @@
 """The straight line's model file: the same kind of file as a GP's, and as plain."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 
 from dgp_core import archive
-from dgp_core.archive import Archive, ArchiveError, Source, library_version
-from dgp_core.evaluation.conformal import Widening
+from dgp_core.archive import Archive, ArchiveError, Described
 from dgp_core.evaluation.forecast import StraightLine
-from dgp_core.gp.data import Scaler, Task
-from dgp_core.gp.domain import Domain
+from dgp_core.gp.data import Task
 from dgp_core.gp.references import (
     BayesianLinear,
     BayesianLogistic,
@@ -22,22 +20,11 @@ from dgp_core.gp.references import (
 KIND = "straight line"
 
 
-@dataclass(frozen=True, eq=False)
-class LineArchive:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LineArchive(Described):
     """All there is to know of a straight line but its training rows."""
 
     line: StraightLine
-    scaler: Scaler
-    """The training rows' mean and standard deviation of each column."""
-    task: Task
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
-    classes: tuple[str | int | float | bool, ...] = ()
-    recipe: dict | None = None
-    source: Source | None = None
-    widening: Widening | None = None
-    domain: Domain | None = None
-    library: str = field(default_factory=library_version)
 
 
 def save(file: archive.File, record: LineArchive) -> None:
@@ -100,4 +87,4 @@ def _rebuild(about: Any, members: dict[str, bytes]) -> LineArchive:
         fits = K == {0: 0, 2: 1}.get(open_, open_) and bool((shares >= 0).all())
     if not fits or read.left:
         raise ArchiveError("The parts of this straight line do not fit together: save it again.")
-    return LineArchive(line, scaler, domain=domain, **named)
+    return LineArchive(line=line, scaler=scaler, domain=domain, **named)

@@ -4,35 +4,25 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dgp_core.archive import Archive, ArchiveError, Source
 from dgp_core.evaluation import scores
-from dgp_core.evaluation.boosting import Boosted, BoostedClasses, BoostedCount, BoostedNumber
+from dgp_core.evaluation.boosting import Trees
 from dgp_core.evaluation.conformal import Widening
 from dgp_core.evaluation.forecast import (
     Forecast,
-    ScaledExactGP,
-    StraightLine,
+    Line,
     from_draws,
     from_mixture,
+    from_probabilities,
     straight_line,
 )
 from dgp_core.evaluation.scores import EVEN_LEVELS, Draws
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.domain import Domain
-from dgp_core.gp.likelihoods import Poisson
-from dgp_core.gp.mixture import Mixture
-from dgp_core.gp.model import DeepGP
-from dgp_core.gp.predict import (
-    QUANTILE_DRAWS,
-    draw_observations,
-    log_density,
-    predict_observed,
-)
-from dgp_core.gp.references import BayesianLinear, BayesianLogistic, BayesianPoisson
 from dgp_core.line_file import LineArchive
 from dgp_core.tables.plain import counted, export_csv, visible
 from dgp_core.tables.recipe import ColumnRecipe, Recipe
@@ -99,70 +89,6 @@ class Tally:
         return listed + (", …" if len(self.blank) > len(common) else "")
 
 
-class Line:
-    """A straight line or an exact GP that answers as an estimator does, in the data set's units."""
-
-    def __init__(self, line: StraightLine | ScaledExactGP):
-        self._line = line
-
-    def _counts(self, X: np.ndarray) -> tuple[DeepGP, Mixture] | None:
-        """The log-rate of counts, and what makes counts of it."""
-        if not isinstance(self._line, BayesianPoisson):
-            return None
-        latent = self._line.predict_latent(X)
-        return DeepGP((), Poisson.create(latent.means.shape[2])), latent
-
-    def predict_mixture(self, X: np.ndarray) -> Mixture:
-        if counts := self._counts(X):
-            return predict_observed(*counts)
-        assert isinstance(self._line, BayesianLinear | ScaledExactGP)
-        return self._line.predict(X)
-
-    def predict_mean(self, X: np.ndarray) -> np.ndarray:
-        return self.predict_mixture(X).mean
-
-    def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        if counts := self._counts(X):
-            y = draw_observations(*counts, np.random.default_rng(0), QUANTILE_DRAWS)
-            return np.quantile(y, levels, 0, method="inverted_cdf")
-        return self.predict_mixture(X).quantile(levels)
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        assert isinstance(self._line, BayesianLogistic)
-        return self._line.predict_proba(X)
-
-    def log_density(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        if counts := self._counts(X):
-            return log_density(*counts, Y)
-        return self.predict_mixture(X).log_density(Y).sum(1)
-
-
-class Trees:
-    """Gradient boosting that answers likewise, by its quantiles."""
-
-    def __init__(self, model: Boosted):
-        self._model = model
-
-    @property
-    def _outputs(self) -> tuple[BoostedNumber | BoostedCount, ...]:
-        assert not isinstance(self._model, BoostedClasses)
-        return self._model
-
-    def predict_mean(self, X: np.ndarray) -> np.ndarray:
-        return np.stack([one.predict_mean(X) for one in self._outputs], 1)
-
-    def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        return np.stack([one.predict_quantiles(X, levels) for one in self._outputs], 2)
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        assert isinstance(self._model, BoostedClasses)
-        return self._model.predict_proba(X)
-
-    def log_density(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        outputs = zip(self._outputs, Y.T, strict=True)
-        return np.sum([one.log_density(X, y) for one, y in outputs], 0)
-
-
 def line_record(train: Dataset, recipe: Recipe, source: Source | None = None) -> LineArchive:
     """The straight line through these rows, as its file holds it."""
     scaler = Scaler.fit(train)
@@ -189,20 +115,17 @@ class Outcome:
     classifier: "DeepGPClassifier | Line | Trees | None"
     likelihood: str
     widening: Widening | None
+    log: np.ndarray
+    """Which targets are learnt as their logarithm (P,)."""
 
     @classmethod
     def of(
         cls, recipe: Recipe, train: Dataset, model: Line | Trees, widening: Widening | None = None
     ) -> "Outcome":
         """Of a model that has no file, fitted to these rows."""
-        outcome = cls.__new__(cls)
-        of_classes = recipe.task not in ("regression", "counts")
-        outcome.recipe, outcome.log = recipe, _is_log(recipe)
-        outcome.scaler = Scaler.fit(train)
-        outcome.domain = Domain.fit(train.X, outcome.scaler)
-        outcome.regressor, outcome.classifier = (None, model) if of_classes else (model, None)
-        outcome.likelihood = "trees" if isinstance(model, Trees) else "gaussian"
-        outcome.widening = widening
+        outcome, scaler = cls.__new__(cls), Scaler.fit(train)
+        likelihood = "trees" if isinstance(model, Trees) else "gaussian"
+        outcome._set(recipe, scaler, Domain.fit(train.X, scaler), model, likelihood, widening)
         return outcome
 
     def __init__(self, record: Archive | LineArchive):
@@ -212,30 +135,37 @@ class Outcome:
                 "This model was saved without the recipe of a table, so its inputs have no columns "
                 "in a file: open it in Python with DeepGPRegressor.load or DeepGPClassifier.load."
             )
-        self.recipe = Recipe.from_json(json.dumps(record.recipe))
-        if self.recipe.input_names != record.input_names or self.recipe.task != record.task:
+        recipe = Recipe.from_json(json.dumps(record.recipe))
+        if recipe.input_names != record.input_names or recipe.task != record.task:
             raise ArchiveError("The recipe of this model does not fit its inputs: save it again.")
-        self.scaler, self.domain = record.scaler, record.domain
-        self.regressor = self.classifier = None
-        self.log, self.widening = _is_log(self.recipe), record.widening
         if isinstance(record, LineArchive):
-            line, counts = Line(record.line), record.task == "counts"
-            if counts or record.task == "regression":
-                self.regressor = line
-            else:
-                self.classifier = line
-            self.likelihood = "poisson" if counts else "gaussian"
-            return
-        # A second to load, and thirty megabytes: only where a model is used.
-        from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
-
-        if record.task in ("regression", "counts"):
-            self.regressor = DeepGPRegressor.from_archive(record)
+            model: Any = Line(record.line)
+            likelihood = "poisson" if record.task == "counts" else "gaussian"
         else:
-            self.classifier = DeepGPClassifier.from_archive(record)
-        # The recipe puts columns in order; what comes from it is an array without names.
-        vars(self.regressor or self.classifier).pop("feature_names_in_", None)
-        self.likelihood = record.model.likelihood
+            # A second to load, and thirty megabytes: only where a model is used.
+            from dgp_core.estimator import DeepGPClassifier, DeepGPRegressor
+
+            numbers = record.task in ("regression", "counts")
+            model = (DeepGPRegressor if numbers else DeepGPClassifier).from_archive(record)
+            # The recipe puts columns in order; what comes from it is an array without names.
+            vars(model).pop("feature_names_in_", None)
+            likelihood = record.model.likelihood
+        self._set(recipe, record.scaler, record.domain, model, likelihood, record.widening)
+
+    def _set(
+        self,
+        recipe: Recipe,
+        scaler: Scaler,
+        domain: Domain | None,
+        model: Any,
+        likelihood: str,
+        widening: Widening | None,
+    ) -> None:
+        numbers = recipe.task in ("regression", "counts")
+        self.recipe, self.scaler, self.domain = recipe, scaler, domain
+        self.regressor, self.classifier = (model, None) if numbers else (None, model)
+        self.likelihood, self.widening = likelihood, widening
+        self.log = recipe.logs
 
     def predictions(self, X: np.ndarray) -> dict[str, np.ndarray]:
         """A column for each thing that is predicted of rows X (N, D): its name, and a value a row.
@@ -321,9 +251,7 @@ class Outcome:
 
         They are stretched where the model learnt, before a logarithm is undone.
         """
-        assert self.regressor is not None
-        levels = np.array(LEVELS)
-        q = self.regressor.predict_quantiles(X, levels).reshape(len(levels), len(X), -1)
+        q = self._learnt_quantiles(X, np.array(LEVELS))
         if self.widening is not None:
             median = q[LEVELS.index(0.5)]
             q = self.widening.stretch(q, median, self.recipe.task == "counts")
@@ -353,9 +281,12 @@ class Outcome:
 
     def _quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """Quantiles (K, N, P), in the file's units."""
+        return self.recipe.outputs_back(self._learnt_quantiles(X, levels))
+
+    def _learnt_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        """Quantiles (K, N, P), of y or of log y, as the model learnt it."""
         assert self.regressor is not None
-        q = self.regressor.predict_quantiles(X, levels)
-        return self.recipe.outputs_back(q.reshape(len(levels), len(X), -1))
+        return self.regressor.predict_quantiles(X, levels).reshape(len(levels), len(X), -1)
 
     def scores(self, rows: Dataset, forecast: Forecast | None = None) -> dict[str, float]:
         """Every score by its name, of rows whose targets are in the file's units; `forecast` is
@@ -378,8 +309,7 @@ class Outcome:
         """Of rows whose targets are in the file's units: what a verdict compares."""
         if self.classifier is not None:
             p = np.concatenate([self.classifier.predict_proba(part) for part in _blocks(rows.X)])
-            chosen = np.take_along_axis(p, rows.Y.astype(int), 1)[:, 0]
-            return Forecast(np.log(np.maximum(chosen, 1e-300)), probabilities=p)
+            return from_probabilities(p, rows.Y)
         Y = np.where(self.log, np.log(np.where(self.log, rows.Y, 1.0)), rows.Y)
         pairs = zip(_blocks(rows.X), _blocks(Y), strict=True)
         return Forecast.join([self._forecast(x, y) for x, y in pairs])
@@ -420,11 +350,6 @@ def _beyond(column: ColumnRecipe, x: np.ndarray, low: np.ndarray, high: np.ndarr
     if column.kind == "date":
         return f"{title} {'after' if above else 'before'} {column.date(bound)}"
     return f"{title} {'above' if above else 'below'} {bound:.6g}"
-
-
-def _is_log(recipe: Recipe) -> np.ndarray:
-    """Whether each target was learnt as its logarithm (P,)."""
-    return np.array([transform == "log" for transform in recipe.transforms])
 
 
 def _blocks(values: np.ndarray) -> list[np.ndarray]:

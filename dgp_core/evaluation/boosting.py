@@ -9,7 +9,7 @@ from scipy import special
 from threadpoolctl import threadpool_limits
 
 from dgp_core.evaluation import scores
-from dgp_core.evaluation.forecast import Forecast, Predictor, from_draws
+from dgp_core.evaluation.forecast import Forecast, Predictor, from_draws, from_probabilities
 from dgp_core.gp.data import Dataset, sample_rows, split_places
 
 BOOSTED_ROWS = 100_000
@@ -203,7 +203,8 @@ class BoostedClasses:
         first = cls._fit(X[train], codes[train], n_classes)
         p = first.predict_proba(X[rest])
         _, temperature = _least(
-            lambda T: -np.log(_chosen(_tempered(p, T), codes[rest])).mean(), (0.5, 20.0)
+            lambda T: -from_probabilities(_tempered(p, T), codes[rest, None]).log_density.mean(),
+            (0.5, 20.0),
         )
         return cls(cls._fit(X, codes, n_classes).trees, n_classes, temperature)
 
@@ -227,10 +228,6 @@ def _tempered(p: np.ndarray, temperature: float) -> np.ndarray:
     return p / p.sum(1, keepdims=True)
 
 
-def _chosen(p: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    return np.take_along_axis(p, codes.astype(int)[:, None], 1)[:, 0]
-
-
 Boosted = BoostedClasses | tuple[BoostedNumber | BoostedCount, ...]
 
 
@@ -246,23 +243,43 @@ def boosted(train: Dataset, seed: int = 0) -> Boosted:
     return tuple(BoostedNumber.fit(train.X, y) for y in train.Y.T)
 
 
+class Trees:
+    """Gradient boosting that answers as an estimator does, in the data set's units."""
+
+    def __init__(self, model: Boosted):
+        self._model = model
+
+    @property
+    def _outputs(self) -> tuple[BoostedNumber | BoostedCount, ...]:
+        assert not isinstance(self._model, BoostedClasses)
+        return self._model
+
+    def predict_mean(self, X: np.ndarray) -> np.ndarray:
+        return np.stack([one.predict_mean(X) for one in self._outputs], 1)
+
+    def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        return np.stack([one.predict_quantiles(X, levels) for one in self._outputs], 2)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        assert isinstance(self._model, BoostedClasses)
+        return self._model.predict_proba(X)
+
+    def log_density(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        outputs = zip(self._outputs, Y.T, strict=True)
+        return np.sum([one.log_density(X, y) for one, y in outputs], 0)
+
+
 def boosting_predictor(train: Dataset, seed: int = 0) -> Predictor:
     """Forecasts of gradient boosting."""
-    return predictor_of(boosted(train, seed))
-
-
-def predictor_of(model: Boosted) -> Predictor:
-    """Forecasts of trees that are fitted already."""
+    trees = Trees(boosted(train, seed))
 
     def forecast(rows: Dataset) -> Forecast:
         X, Y = rows.X, rows.Y
-        if isinstance(model, BoostedClasses):
-            p = model.predict_proba(X)
-            return Forecast(np.log(_chosen(p, Y[:, 0])), probabilities=p)
-        log_p = sum(one.log_density(X, y) for one, y in zip(model, Y.T, strict=True))
-        q = np.stack([one.predict_quantiles(X, scores.EVEN_LEVELS) for one in model], 2)
-        mean = np.stack([one.predict_mean(X) for one in model], 1)
-        draws = scores.Draws(q, independent=False)
-        return from_draws(draws, mean, Y, np.asarray(log_p), np.random.default_rng(0))
+        if rows.task in ("binary", "multiclass"):
+            return from_probabilities(trees.predict_proba(X), Y)
+        quantiles = trees.predict_quantiles(X, scores.EVEN_LEVELS)
+        draws = scores.Draws(quantiles, independent=False)
+        log_p, rng = trees.log_density(X, Y), np.random.default_rng(0)
+        return from_draws(draws, trees.predict_mean(X), Y, log_p, rng)
 
     return forecast

@@ -11,6 +11,7 @@ from scipy import special
 
 from dgp_core.evaluation.forecast import Forecast, Predictor
 from dgp_core.gp.data import Dataset, Task, sample_rows
+from dgp_core.tables.plain import counted
 
 MOST_SCORED = 10_000
 """Held-out rows of one split that are scored; of more, so many by chance."""
@@ -126,6 +127,12 @@ def _used(folds: Iterable[int]) -> list[int]:
     return numbered if len(numbered) >= 2 else folds[:1]
 
 
+def _counting(cards: list[ScoreCard], model: str) -> list[ScoreCard]:
+    """A model's cards that count."""
+    own = _by_fold(cards, model)
+    return [own[fold] for fold in _used(own)]
+
+
 def fold_error(values: np.ndarray, test_share: float) -> float:
     """The standard error of a mean over K folds whose training sets overlap.
 
@@ -148,11 +155,8 @@ def _test_share(cards: Iterable[ScoreCard]) -> float:
 def table(cards: Iterable[ScoreCard]) -> dict[str, dict[str, Estimate]]:
     """Every model's scores: over folds where there are two or more, else of the one split."""
     cards = list(cards)
-    found = {}
-    for model in dict.fromkeys(card.model for card in cards):
-        own = _by_fold(cards, model)
-        found[model] = _estimates([own[fold] for fold in _used(own)])
-    return found
+    models = dict.fromkeys(card.model for card in cards)
+    return {model: _estimates(_counting(cards, model)) for model in models}
 
 
 def _estimates(used: list[ScoreCard]) -> dict[str, Estimate]:
@@ -180,9 +184,8 @@ def _row_errors(card: ScoreCard) -> dict[str, float]:
     √((g − 1)/g Σ_j (s_j − s̄)²), s_j the score without part j. A held-out group is in one part.
     """
     # What is left out together: each row by itself, or all rows of a group.
-    _, units = np.unique(
-        np.arange(len(card.rows)) if card.groups is None else card.groups, return_inverse=True
-    )
+    alike = np.arange(len(card.rows)) if card.groups is None else card.groups
+    _, units = np.unique(alike, return_inverse=True)
     n = units.max(initial=-1) + 1
     g = min(PARTS, n)
     if g < 2:
@@ -389,19 +392,13 @@ def verdict(
     titles |= OTHERS
     if found.word != "too_few":
         found = _against_others(cards, found, titles)
-    sentence = calibration(_last(cards, found.model))
+    sentence = calibration(_counting(cards, found.model))
     if found.word == "too_few":
         sentence = sentence.replace("Its", f"{_capital(titles[found.model])}'s", 1)
-    honest = not is_overconfident(_last(cards, found.model))
+    honest = not is_overconfident(_counting(cards, found.model))
     if not honest:
         sentence += _others_honest(cards, found.model, titles)
     return replace(found, calibration=sentence, honest=honest)
-
-
-def _last(cards: list[ScoreCard], model: str) -> list[ScoreCard]:
-    """A model's cards that count."""
-    own = _by_fold(cards, model)
-    return [own[fold] for fold in _used(own)]
 
 
 def _others_honest(cards: list[ScoreCard], model: str, titles: dict[str, str]) -> str:
@@ -410,7 +407,7 @@ def _others_honest(cards: list[ScoreCard], model: str, titles: dict[str, str]) -
     if not present:
         return ""
     names = [name for name in titles if name in present]
-    honest = [titles[name] for name in names if not is_overconfident(_last(cards, name))]
+    honest = [titles[name] for name in names if not is_overconfident(_counting(cards, name))]
     if not honest:
         return " None of the models is honest here."
     return f" Of the others, {' and '.join(honest)} {'is' if len(honest) == 1 else 'are'} not."
@@ -561,11 +558,11 @@ def calibration(cards: list[ScoreCard]) -> str:
         if classes
         else f"Its {100 * share:.0f} % intervals held"
     )
-    rows = "1 row" if n == 1 else f"{n:,} rows"
+    rows = counted(n, "row")
     error = found.error(seen)
     if found.groups is not None:
         G = len(np.unique(found.groups))
-        rows += " of 1 group" if G == 1 else f" of {G:,} groups"
+        rows += f" of {counted(G, 'group')}"
     words += f" {100 * seen:.0f} % "
     words += f"± {100 * error:.0f} % of {rows}" if np.isfinite(error) else f"of {rows}"
     if not np.isfinite(error):
@@ -607,8 +604,8 @@ def _too_few(c: Comparison) -> str:
             f"Held out are rows {c.question}, but of 1 group only, which is too few to tell the "
             "models apart: cross-validate over folds, or hold out more groups."
         )
-    rows = "1 row was" if c.n_rows == 1 else f"{c.n_rows} rows were"
+    were = "was" if c.n_rows == 1 else "were"
     return (
-        f"Only {rows} held out, too few to tell the models apart: cross-validate over folds, or "
-        "bring more rows."
+        f"Only {counted(c.n_rows, 'row')} {were} held out, too few to tell the models apart: "
+        "cross-validate over folds, or bring more rows."
     )

@@ -7,6 +7,7 @@ from typing import Protocol
 import jax
 import numpy as np
 
+from dgp_core.evaluation.forecast import from_probabilities
 from dgp_core.gp.data import Dataset, Scaler, sample_rows
 from dgp_core.gp.domain import Domain
 from dgp_core.gp.layers import Layer
@@ -236,8 +237,7 @@ def _log_density(
         latent = _latent(model, scaler, X, seed)
         return log_density(model, latent, scaler.outputs(rows.Y))
     if rows.classes:
-        p = np.take_along_axis(model.predict_proba(X), rows.Y.astype(int), 1)[:, 0]
-        return np.log(np.maximum(p, 1e-300))
+        return from_probabilities(model.predict_proba(X), rows.Y).log_density
     return model.log_density(X, rows.Y)
 
 
@@ -277,9 +277,7 @@ def response(
     X = np.concatenate([group.at(rows.X, value) for value in x])  # grid by grid: (G·R, D)
     means, spread = _answers(model, scaler, X, seed, bool(dataset.classes))
     each = means.reshape(G, R, -1).swapaxes(0, 1)  # (R, G, P)
-    if spread is None:
-        quantiles = np.quantile(each, LEVELS, 0)
-    elif isinstance(spread, Mixture):
+    if isinstance(spread, Mixture):
         assert isinstance(model, DeepGP)
         quantiles = _quantiles(model, scaler, _pool(spread, G, R), seed)
     else:
@@ -336,15 +334,13 @@ def two_inputs(
     X = np.concatenate([first.at(second.at(rows.X, v), u) for v in y for u in x])
     means, spread = _answers(model, scaler, X, seed, bool(dataset.classes))
     each = means.reshape(cells, R, -1)
-    if spread is None:
-        mean, sd = each.mean(1), each.std(1)
-    elif not isinstance(spread, Mixture):
-        mean, sd = each.mean(1), _join(spread, cells, R).std(0)
-    else:
+    if isinstance(spread, Mixture):
         assert isinstance(model, DeepGP)
         observed = predict_observed(model, _pool(spread, cells, R))
         observed = observed.affine(scaler.y_scale, scaler.y_mean)
         mean, sd = observed.mean, np.sqrt(observed.variance)
+    else:
+        mean, sd = each.mean(1), _join(spread, cells, R).std(0)
     shape = (len(y), len(x))
     return Map(
         (first.name, second.name),
@@ -377,18 +373,20 @@ def _affordable(model: DeepGP | Reference, times: int) -> int:
 
 def _answers(
     model: DeepGP | Reference, scaler: Scaler, X: np.ndarray, seed: int, classes: bool
-) -> tuple[np.ndarray, Mixture | np.ndarray | None]:
-    """Each row's mean of y, or class probabilities, (N, P); and of numbers q(f), or quantiles of y
-    (K, N, P)."""
+) -> tuple[np.ndarray, Mixture | np.ndarray]:
+    """Each row's mean of y, or class probabilities, (N, P); and what varies beside the rows: of
+    numbers q(f), or quantiles of y (K, N, P), of classes the probabilities alone (1, N, P)."""
     if not isinstance(model, DeepGP):
         if classes:
-            return model.predict_proba(X), None
+            p = model.predict_proba(X)
+            return p, p[None]
         parts = [X[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
         quantiles = [model.predict_quantiles(part, SPREAD) for part in parts]
         return model.predict_mean(X), np.concatenate(quantiles, 1)
     latent = _latent(model, scaler, X, seed)
     if hasattr(model.likelihood, "class_probabilities"):
-        return class_probabilities(model, latent), None
+        p = class_probabilities(model, latent)
+        return p, p[None]
     mean = predict_observed(model, latent).mean
     return scaler.outputs_back(mean), latent
 

@@ -17,6 +17,7 @@ from dgp_core.gp.likelihoods import Gaussian, Poisson
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import DeepGP
 from dgp_core.gp.predict import (
+    QUANTILE_DRAWS,
     class_probabilities,
     draw_observations,
     log_density,
@@ -130,6 +131,12 @@ def from_mixture(mixture: Mixture, Y: np.ndarray, log_p: np.ndarray) -> Forecast
     )
 
 
+def from_probabilities(p: np.ndarray, Y: np.ndarray) -> Forecast:
+    """From the probability of each class (n, C), the codes in Y (n, 1)."""
+    chosen = np.take_along_axis(p, Y.astype(int), 1)[:, 0]
+    return Forecast(np.log(np.maximum(chosen, 1e-300)), probabilities=p)
+
+
 def from_draws(
     draws: scores.Draws,
     mean: np.ndarray,
@@ -188,27 +195,6 @@ def straight_line(train: Dataset, seed: int = 0) -> StraightLine:
     return BayesianLogistic.fit(train.X, train.Y, max(2, len(train.classes)))
 
 
-def linear_predictor(train: Dataset, seed: int = 0) -> Predictor:
-    """Forecasts of the straight line."""
-    line = straight_line(train, seed)
-    counts = DeepGP((), Poisson.create(train.Y.shape[1]))
-
-    def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
-        if isinstance(line, BayesianLinear):
-            mixture = line.predict(X)
-            return from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
-        if isinstance(line, BayesianPoisson):
-            latent, rng = line.predict_latent(X), np.random.default_rng([seed, i])
-            draws = scores.Draws(draw_observations(counts, latent, rng, DRAWS))
-            mean = predict_observed(counts, latent).mean
-            return from_draws(draws, mean, Y, log_density(counts, latent, Y), rng)
-        p = line.predict_proba(X)
-        chosen = np.take_along_axis(p, Y.astype(int), 1)[:, 0]
-        return Forecast(np.log(np.maximum(chosen, 1e-300)), probabilities=p)
-
-    return lambda rows: _in_blocks(rows, block)
-
-
 @dataclass(frozen=True, eq=False)
 class ScaledExactGP:
     """The exact GP in the user's units."""
@@ -246,14 +232,70 @@ def exact_gp(
     return ScaledExactGP(exact, scaler)
 
 
+class Line:
+    """A straight line or an exact GP that answers as an estimator does, in the data set's units."""
+
+    def __init__(self, line: StraightLine | ScaledExactGP):
+        self._line = line
+
+    @property
+    def of_classes(self) -> bool:
+        return isinstance(self._line, BayesianLogistic)
+
+    def counts(self, X: np.ndarray) -> tuple[DeepGP, Mixture] | None:
+        """What makes counts of a log-rate, and this at rows X; None of other things than counts."""
+        if not isinstance(self._line, BayesianPoisson):
+            return None
+        latent = self._line.predict_latent(X)
+        return DeepGP((), Poisson.create(latent.means.shape[2])), latent
+
+    def predict_mixture(self, X: np.ndarray) -> Mixture:
+        if counts := self.counts(X):
+            return predict_observed(*counts)
+        assert isinstance(self._line, BayesianLinear | ScaledExactGP)
+        return self._line.predict(X)
+
+    def predict_mean(self, X: np.ndarray) -> np.ndarray:
+        return self.predict_mixture(X).mean
+
+    def predict_quantiles(self, X: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        if counts := self.counts(X):
+            y = draw_observations(*counts, np.random.default_rng(0), QUANTILE_DRAWS)
+            return np.quantile(y, levels, 0, method="inverted_cdf")
+        return self.predict_mixture(X).quantile(levels)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        assert isinstance(self._line, BayesianLogistic)
+        return self._line.predict_proba(X)
+
+    def log_density(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        if counts := self.counts(X):
+            return log_density(*counts, Y)
+        return self.predict_mixture(X).log_density(Y).sum(1)
+
+
+def linear_predictor(train: Dataset, seed: int = 0) -> Predictor:
+    """Forecasts of the straight line."""
+    return _predictor(Line(straight_line(train, seed)), seed)
+
+
 def exact_predictor(
     train: Dataset, kernel: str = "rbf", go_on: Callable[[], bool] = lambda: True
 ) -> Predictor:
     """Forecasts of the exact GP."""
-    exact = exact_gp(train, kernel, go_on=go_on)
+    return _predictor(Line(exact_gp(train, kernel, go_on=go_on)))
 
+
+def _predictor(line: Line, seed: int = 0) -> Predictor:
     def block(X: np.ndarray, Y: np.ndarray, i: int) -> Forecast:
-        mixture = exact.predict(X)
+        if line.of_classes:
+            return from_probabilities(line.predict_proba(X), Y)
+        if counts := line.counts(X):
+            rng = np.random.default_rng([seed, i])
+            draws = scores.Draws(draw_observations(*counts, rng, DRAWS))
+            mean = predict_observed(*counts).mean
+            return from_draws(draws, mean, Y, log_density(*counts, Y), rng)
+        mixture = line.predict_mixture(X)
         return from_mixture(mixture, Y, mixture.log_density(Y).sum(1))
 
     return lambda rows: _in_blocks(rows, block)

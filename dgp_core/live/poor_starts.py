@@ -12,7 +12,7 @@ import numpy as np
 
 from dgp_core.archive import Archive
 from dgp_core.gp.data import Dataset, Scaler
-from dgp_core.gp.model import DeepGP, ModelSpec, create_model
+from dgp_core.gp.model import ModelSpec, create_model
 from dgp_core.training.optimise import create_state
 from dgp_core.training.train import Progress, TrainSpec
 
@@ -41,8 +41,7 @@ def begin_with(
 
 def random_inducing(dataset: Dataset, spec: ModelSpec, train: TrainSpec) -> Archive:
     """Every layer's Z drawn from N(0, SPREAD²) instead of k-means, whatever the data are."""
-    scaler = Scaler.fit(dataset)
-    model = _start(dataset, spec, train, scaler)
+    usual = _usual(dataset, spec, train, Scaler.fit(dataset))
     rng = np.random.default_rng(train.seed)
     layers = tuple(
         replace(
@@ -51,27 +50,23 @@ def random_inducing(dataset: Dataset, spec: ModelSpec, train: TrainSpec) -> Arch
                 SPREAD * rng.standard_normal(layer.inducing.shape), layer.inducing.dtype
             ),
         )
-        for layer in model.layers
+        for layer in usual.state.model.layers
     )
-    return _archive(dataset, spec, train, scaler, replace(model, layers=layers))
+    model = replace(usual.state.model, layers=layers)
+    return replace(usual, state=create_state(model, jax.random.key(train.seed)))
 
 
 def unscaled(dataset: Dataset, spec: ModelSpec, train: TrainSpec) -> Archive:
     """The usual start values on numbers that nobody has standardised."""
     D, P = dataset.X.shape[1], dataset.Y.shape[1]
     scaler = Scaler.from_moments(np.zeros(D), np.ones(D), np.zeros(P), np.ones(P), dataset.task)
-    return _archive(dataset, spec, train, scaler, _start(dataset, spec, train, scaler))
+    return _usual(dataset, spec, train, scaler)
 
 
-def _start(dataset: Dataset, spec: ModelSpec, train: TrainSpec, scaler: Scaler) -> DeepGP:
-    X = scaler.inputs(dataset.X)
-    C = max(2, len(dataset.classes))
-    return create_model(spec, X, dataset.Y.shape[1], C, train.seed, dataset.Y)
-
-
-def _archive(
-    dataset: Dataset, spec: ModelSpec, train: TrainSpec, scaler: Scaler, model: DeepGP
-) -> Archive:
+def _usual(dataset: Dataset, spec: ModelSpec, train: TrainSpec, scaler: Scaler) -> Archive:
+    """The usual start values for rows in the units of a scaler."""
+    X, C = scaler.inputs(dataset.X), max(2, len(dataset.classes))
+    model = create_model(spec, X, dataset.Y.shape[1], C, train.seed, dataset.Y)
     return Archive(
         model=spec,
         training=train,

@@ -29,6 +29,7 @@ from dgp_core.evaluation.comparison import (
 )
 from dgp_core.evaluation.forecast import (
     LINEAR_ROWS,
+    Predictor,
     deep_predictor,
     exact_predictor,
     linear_predictor,
@@ -44,6 +45,7 @@ from dgp_core.live.workshop import (
     WorkshopError,
     step_seconds,
 )
+from dgp_core.tables.plain import counted
 from dgp_core.training.optimise import create_state
 from dgp_core.training.train import LONGEST_CHUNK, TrainSpec
 
@@ -223,7 +225,7 @@ class Trial:
         self._refitted: tuple[Part | None, Dataset | None] = None, None
         """The part that is fitted now, and its rows as numbers."""
         self._titles, self._browser = titles or {}, browser
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         """For every field that changes: pages and the trial's thread both write them."""
         self._closing = threading.Event()
         self._cards: list[ScoreCard] = []
@@ -283,7 +285,7 @@ class Trial:
         if self._closing.is_set():
             return "closed"
         with self._lock:
-            self._note_locked()
+            self._note()
             if self._over:
                 scored = {card.model for card in self._cards}
                 return "finished" if self._contenders() <= scored else "failed"
@@ -311,7 +313,7 @@ class Trial:
     def progress(self) -> TrialProgress:
         """How far it is, in which phase and since when, and how long it will take."""
         with self._lock:  # a run that is over counts as one that is done, or as itself: never twice
-            self._note_locked()
+            self._note()
             times = self._times
             phase, seconds = times.phase, self._clock() - times.since
             spent, over, place = dict(times.spent), self._over, self._place
@@ -401,20 +403,18 @@ class Trial:
 
     def pause(self) -> None:
         """Stands still; what the main run has learnt so far is scored."""
-        with self._lock:
-            self._playing = False
-            if self._run_now is not None:
-                self._run_now.pause()
-            self._note_locked()
-        self.watch()
+        self._set_playing(False)
 
     def play(self) -> None:
         """Goes on."""
+        self._set_playing(True)
+
+    def _set_playing(self, playing: bool) -> None:
         with self._lock:
-            self._playing = True
+            self._playing = playing
             if self._run_now is not None:
-                self._run_now.play()
-            self._note_locked()
+                self._run_now.play() if playing else self._run_now.pause()
+            self._note()
         self.watch()
 
     def cross_validate(self, folds: int) -> None:
@@ -431,7 +431,7 @@ class Trial:
             self._parts = [part for part in self._parts if part.fold == 0] + parts
             self._done, self._total, self._playing, self._over = 0.0, total, True, False
             self._place = "Folds"
-            self._note_locked()
+            self._note()
         self.watch()
         self._thread = self._begin(parts)
 
@@ -441,7 +441,7 @@ class Trial:
         with self._lock:
             ids = {*self._kept.values(), *([self._active] if self._active else [])}
             self._kept, self._active, self._run_now = {}, None, None
-            self._note_locked()
+            self._note()
             self._cards, self._failures = [], []
             self._dataset, self._refitted = None, (None, None)
         for run_id in ids:
@@ -470,17 +470,16 @@ class Trial:
             self._failed(f"{self._place} could not go on ({type(error).__name__}).")
         with self._lock:
             self._over, self._judged = True, ""
-            self._note_locked()
+            self._note()
 
     def _one_part(self, part: Part) -> None:
         title = "Main fit" if part.fold == 0 else f"Fold {part.fold} of {self._n_folds}"
         self._at(title)
+        sample = sample_places(part.train, LINEAR_ROWS)
         if self._linear:
-            places = sample_places(part.train, LINEAR_ROWS)
-            self._reference("linear", "the straight line", linear_predictor, part, places)
+            self._reference("linear", "the straight line", linear_predictor, part, sample)
         if self._boosting:
-            places = sample_places(part.train, LINEAR_ROWS)
-            self._reference("boosting", "gradient boosting", boosting_predictor, part, places)
+            self._reference("boosting", "gradient boosting", boosting_predictor, part, sample)
         for i, pair in enumerate(self._pairs):
             self._at(title if len(self._pairs) == 1 else f"{title}, {self._title(pair.deep)}")
             if self._active is None:
@@ -517,7 +516,7 @@ class Trial:
                 self._kept[i] = run_id
             if not self._playing:  # somebody has stopped it meanwhile, and knew of no run yet
                 run.pause()
-            self._note_locked()
+            self._note()
 
     def _follow(self, part: Part, pair: _Pair) -> None:
         """Waits for a run to be over and scores it; and a main run that stands still meanwhile."""
@@ -560,28 +559,15 @@ class Trial:
         names = [name for name in (pair.deep, pair.rival) if name]
         cards = []
         with self._judging(" and ".join(map(self._title, names))), _scoring.turn(self):
-            places = sample_places(part.held, MOST_SCORED)
-            held = self._rows_of(part).take(places)
             for name, model in ((pair.deep, snapshot.deep), (pair.rival, snapshot.rival)):
                 if name is None:
                     continue
                 self._check()
                 pace = timed_step(run, model) if part is self._parts[0] else None
                 predictor = deep_predictor(model, run.scaler, self.train.seed)
+                seconds = None if pace is None else pace * snapshot.step
                 cards.append(
-                    score(
-                        name,
-                        predictor,
-                        held,
-                        n_train=len(part.train),
-                        fold=part.fold,
-                        rows=places,
-                        pad_to=self._most_held(part),
-                        question=self.by.rows,
-                        groups=self.by.groups_of(places),
-                        seconds_per_step=pace,
-                        seconds=None if pace is None else pace * snapshot.step,
-                    )
+                    self._card(name, predictor, part, seconds_per_step=pace, seconds=seconds)
                 )
         self._keep(cards)
 
@@ -593,28 +579,33 @@ class Trial:
             with self._judging(title), _scoring.turn(self):
                 self._check()
                 began = time.perf_counter()
-                rows = self._rows_of(part)
-                predictor = fit(rows.take(places))
+                predictor = fit(self._rows_of(part).take(places))
                 seconds = time.perf_counter() - began
                 self._check()
-                held = sample_places(part.held, MOST_SCORED)
-                card = score(
-                    name,
-                    predictor,
-                    rows.take(held),
-                    n_train=len(part.train),
-                    fold=part.fold,
-                    rows=held,
-                    pad_to=self._most_held(part),
-                    question=self.by.rows,
-                    groups=self.by.groups_of(held),
-                    seconds=seconds,
-                )
+                card = self._card(name, predictor, part, seconds=seconds)
             self._keep([card])
             with self._lock:
                 self._complete.append((name, part.fold))
         except (ValueError, ArithmeticError) as error:
             self._failed(f"{self._place}: scoring {title} failed: {error}")
+
+    def _card(
+        self, name: str, predictor: Predictor, part: Part, **measured: float | None
+    ) -> ScoreCard:
+        """A model's card by the held-out rows of a split or fold."""
+        places = sample_places(part.held, MOST_SCORED)
+        return score(
+            name,
+            predictor,
+            self._rows_of(part).take(places),
+            n_train=len(part.train),
+            fold=part.fold,
+            rows=places,
+            pad_to=self._most_held(part),
+            question=self.by.rows,
+            groups=self.by.groups_of(places),
+            **measured,
+        )
 
     def _keep(self, cards: list[ScoreCard]) -> None:
         """Puts cards down, in the place of earlier ones of the same fit."""
@@ -629,7 +620,7 @@ class Trial:
         with self._lock:
             run_id, self._active, self._run_now = self._active, None, None
             self._done += cost
-            self._note_locked()
+            self._note()
             kept = run_id in self._kept.values()
         if run_id is not None and not kept:
             self._drop(run_id)
@@ -638,7 +629,7 @@ class Trial:
         """Puts down what the scoring of a split or fold took, for those that are left: of one whose
         programs were compiled before."""
         with self._lock:
-            self._note_locked()
+            self._note()
             scoring = self._times.spent["scoring"]
             if compiled:
                 self._scoring_took = scoring - self._scoring_before
@@ -654,21 +645,18 @@ class Trial:
         """Says what is being scored."""
         with self._lock:
             self._judged = title
-            self._note_locked()
+            self._note()
         try:
             yield
         finally:
             with self._lock:
                 self._judged = ""
-                self._note_locked()
+                self._note()
 
     def _note(self) -> None:
         """Books the time so far on the phase that it was in."""
         with self._lock:
-            self._note_locked()
-
-    def _note_locked(self) -> None:
-        self._times.note(self._phase_now())
+            self._times.note(self._phase_now())
 
     def _phase_now(self) -> Phase:
         """What the person waits for: the run as long as there is one that is not over."""
@@ -755,7 +743,7 @@ class Trial:
 
     def _wants_exact(self, part: Part) -> bool:
         possible = self._data.task == "regression" and len(part.train) <= EXACT_ROWS
-        return possible if self._exact is None else possible and self._exact
+        return possible and self._exact is not False
 
     def _cost(self, part: Part, pair: _Pair) -> float:
         each = step_seconds(self._data, pair.spec, self.train, len(part.train))
@@ -803,10 +791,9 @@ class Trial:
             before = 0
         if not before:
             return "about to start"
-        others = "1 other model" if before == 1 else f"{before} other models"
-        return f"waiting until {others} that came before it " + (
-            "is compiled" if before == 1 else "are compiled"
-        )
+        are = "is" if before == 1 else "are"
+        others = counted(before, "other model")
+        return f"waiting until {others} that came before it {are} compiled"
 
 
 def timed_step(run: Run, model: DeepGP) -> float:

@@ -57,20 +57,21 @@ _LEAD_BYTES = {
 _LETTERS_NEEDED = 5
 """Distinct letters that it takes to prefer another script to accented Latin letters."""
 
-_BOMS = (
+BOMS = (
     (codecs.BOM_UTF8, "utf-8", "UTF-8 with a byte-order mark"),
     (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32"),
     (codecs.BOM_UTF32_BE, "utf-32-be", "UTF-32"),
     (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16"),
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16"),
 )
+"""Byte-order marks, the encodings that they tell, and their titles."""
 _CONTROL = bytes(b for b in range(32) if b not in b"\t\n\r\f\x1a")
 
 
 def to_utf8(data: memoryview, encoding: str | None = None) -> tuple[memoryview, str, str, bool]:
     """The text as UTF-8, its encoding and that one's title, and whether the encoding is sure."""
     head = bytes(data[:4096])
-    marked = next((bom for bom in _BOMS if head.startswith(bom[0])), None)
+    marked = next((bom for bom in BOMS if head.startswith(bom[0])), None)
     if encoding is not None:
         body = data[len(marked[0]) :] if marked and marked[1] == encoding else data
         return _transcode(body, encoding, "was to be read as"), encoding, ENCODINGS[encoding], True

@@ -5,17 +5,18 @@ import glob
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from dgp_core.gp.data import Task
-from dgp_core.tables.large_text import HEAD_ROWS, LargeText
+from dgp_core.tables.large_text import HEAD_ROWS, LargeText, demand_same_columns
 from dgp_core.tables.limits import TableError
 from dgp_core.tables.parquet import from_arrow
 from dgp_core.tables.parsing import FALSE, TRUE
@@ -31,7 +32,6 @@ from dgp_core.tables.recipe import (
     Transform,
     date_recipe,
     most_frequent,
-    some,
 )
 from dgp_core.tables.shuffled import Facts, Shuffled, decided, demand_columns
 from dgp_core.tables.table import Table, propose_task
@@ -53,19 +53,11 @@ _ARROW = (".arrow", ".feather", ".ipc")
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".data")
 
 
-class PartedTable(Protocol):
-    """A table that is read a part at a time."""
-
-    def __len__(self) -> int: ...
-
-    def read(self, part: int, columns: Sequence[str] | None = None) -> Table: ...
-
-
 @dataclass(frozen=True, eq=False)
 class TableParts:
     """The complete rows of a large file, made into numbers as a recipe says."""
 
-    file: PartedTable
+    file: "Shuffled | LargeFile"
     recipe: Recipe
 
     def __len__(self) -> int:
@@ -144,16 +136,11 @@ class LargeFile:
     def _open_tables(self) -> None:
         self.columns = ()
         for path in self.files:
-            with _opened(path) as file:
+            with closing(_opened(path)) as file:
                 names = tuple(file.names)
                 if not self.columns:
                     self.columns = names
-                if absent := set(self.columns) - set(names):
-                    raise TableError(
-                        f"{visible(path.name)} lacks {some(sorted(absent))}, which "
-                        f"{visible(self.files[0].name)} has: the files of a folder need the same "
-                        "columns."
-                    )
+                demand_same_columns(path, names, self.files[0], self.columns)
                 sizes = file.sizes
                 self.groups += [(path, g) for g, n in enumerate(sizes) if n]
                 self.rows += sum(sizes)
@@ -167,15 +154,12 @@ class LargeFile:
         demand_columns(self, names)
         if self.array is not None:
             block = self.array[part * PART_ROWS : (part + 1) * PART_ROWS]
-            places = [self.columns.index(name) for name in names]
-            cells = {
-                n: np.array(block[:, i], np.float64) for n, i in zip(names, places, strict=True)
-            }
+            cells = {n: np.array(block[:, self.columns.index(n)], np.float64) for n in names}
             rows = len(block)
         else:
             path, group = self.groups[part]
             try:
-                with _opened(path) as file:
+                with closing(_opened(path)) as file:
                     block = file.read(group, list(names))
             except (pa.ArrowException, OSError):
                 raise TableError(f"{visible(path.name)} is damaged: write it again.") from None
@@ -193,7 +177,7 @@ class LargeFile:
             first = {n: pa.array(self.array[:HEAD_ROWS, i]) for i, n in enumerate(self.columns)}
             return decided(pa.table(first), self.name)
         path, group = self.groups[0]
-        with _opened(path) as file:
+        with closing(_opened(path)) as file:
             return decided(file.first(group, HEAD_ROWS, list(self.columns)), self.name)
 
 
@@ -206,10 +190,7 @@ class _ParquetFile:
         self.names = self.file.schema_arrow.names
         self.sizes = [about.row_group(g).num_rows for g in range(about.num_row_groups)]
 
-    def __enter__(self) -> "_ParquetFile":
-        return self
-
-    def __exit__(self, *_) -> None:
+    def close(self) -> None:
         self.file.close()
 
     def read(self, group: int, names: list[str]) -> pa.Table:
@@ -229,10 +210,7 @@ class _ArrowFile:
         n = self.file.num_record_batches
         self.sizes = [self.file.get_batch(i).num_rows for i in range(n)]
 
-    def __enter__(self) -> "_ArrowFile":
-        return self
-
-    def __exit__(self, *_) -> None:
+    def close(self) -> None:
         self.map.close()
 
     def read(self, group: int, names: list[str]) -> pa.Table:

@@ -3,7 +3,7 @@
 import codecs
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -13,7 +13,7 @@ import pyarrow.csv as arrow_csv
 
 from dgp_core.tables.csv_reader import arrow_options
 from dgp_core.tables.dialect import Dialect, sniff
-from dgp_core.tables.encodings import to_utf8
+from dgp_core.tables.encodings import BOMS, to_utf8
 from dgp_core.tables.limits import SAVE, TableError
 from dgp_core.tables.parsing import plain_numbers, words
 from dgp_core.tables.plain import counted, visible
@@ -27,13 +27,18 @@ HEAD_BYTES = 1 << 21
 HEAD_ROWS = 10_000
 """Rows that columns are decided by."""
 
-_MARKS = {
-    "utf-8": codecs.BOM_UTF8,
-    "utf-16-le": codecs.BOM_UTF16_LE,
-    "utf-16-be": codecs.BOM_UTF16_BE,
-    "utf-32-le": codecs.BOM_UTF32_LE,
-    "utf-32-be": codecs.BOM_UTF32_BE,
-}
+_MARKS = {encoding: mark for mark, encoding, _ in BOMS}
+
+
+def demand_same_columns(
+    path: Path, names: Sequence[str], first: Path, needed: Sequence[str]
+) -> None:
+    """Refuses a file that lacks columns of the first one of its folder."""
+    if absent := sorted(set(needed) - set(names)):
+        raise TableError(
+            f"{visible(path.name)} lacks {some(absent)}, which {visible(first.name)} has: the "
+            "files of a folder need the same columns."
+        )
 
 
 class LargeText:
@@ -46,12 +51,8 @@ class LargeText:
         sizes = []
         for path in files:
             dialect, encoding, row_bytes = self._sniffed(path)
-            if self._dialects and set(self._dialects[0][0].names) - set(dialect.names):
-                absent = sorted(set(self._dialects[0][0].names) - set(dialect.names))
-                raise TableError(
-                    f"{visible(path.name)} lacks {some(absent)}, which {visible(files[0].name)} "
-                    "has: the files of a folder need the same columns."
-                )
+            if self._dialects:
+                demand_same_columns(path, dialect.names, files[0], self._dialects[0][0].names)
             self._dialects.append((dialect, encoding))
             sizes.append(path.stat().st_size / row_bytes)
         self.columns = self._dialects[0][0].names
@@ -61,8 +62,7 @@ class LargeText:
     def _sniffed(self, path: Path) -> tuple[Dialect, str, float]:
         """A file's dialect, its encoding, and how many of its bytes make a row."""
         raw, text, encoding = self._head_of(path)
-        options = {n: self.given.get(n) for n in ("separator", "decimal", "header")}
-        dialect = sniff(text, None, options["separator"], options["decimal"], options["header"])
+        dialect = sniff(text, None, *map(self.given.get, ("separator", "decimal", "header")))
         if dialect.separator == " ":
             raise TableError(
                 f"{visible(path.name)} separates its columns by spaces, and a file larger than "

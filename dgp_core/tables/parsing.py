@@ -202,10 +202,13 @@ _DATES = (
     r"^" + _MONTH + r"[- /]+(?P<y>[0-9]{4})" + _TIME,
 )  # fmt: skip
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-_FULL_MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
+_MONTHS = {
+    name: i % 12 + 1
+    for i, name in enumerate(
+        "january february march april may june july august september october november december "
+        "jan feb mar apr may jun jul aug sep oct nov dec".split()
+    )
+} | {"sept": 9}
 _ANY_DATE = re.compile("|".join(re.sub(r"\?P<\w>", "?:", p) for p in _DATES), re.ASCII)
 
 
@@ -295,11 +298,7 @@ def parse_dates(texts: pa.Array, weights: np.ndarray, day_first: bool | None = N
         y = np.where(short, y + np.where(y < 69, 2000, 1900), y)
         if "(?P<b>" in pattern:
             b = np.char.lower(_strings(groups, "b"))
-            lookup = {
-                name: i + 1 for names in (_MONTHS, _FULL_MONTHS) for i, name in enumerate(names)
-            }
-            lookup["sept"] = 9
-            m = np.array([lookup.get(name, 0) for name in b], np.int64)
+            m = np.array([_MONTHS.get(name, 0) for name in b], np.int64)
             day = _civil(y, m, _field(groups, "d", 1))
         elif "(?P<a>" in pattern:
             a, c = _field(groups, "a", 0), _field(groups, "c", 0)
@@ -362,6 +361,13 @@ def spread(column: pa.DictionaryArray, values: np.ndarray, missing: Any) -> np.n
     """A value for each word as a value for each cell."""
     codes = pc.fill_null(column.indices, len(values)).to_numpy(zero_copy_only=False)
     return np.append(values, np.array([missing], values.dtype))[codes]
+
+
+def is_missing(cells: Cells) -> np.ndarray:
+    """Which cells are missing (N,)."""
+    if not isinstance(cells, np.ndarray):
+        return cells.is_null().to_numpy(zero_copy_only=False)
+    return np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
 
 
 def as_numbers(cells: Cells, decimal_comma: bool) -> np.ndarray:
@@ -446,24 +452,18 @@ def as_codes(cells: Cells, levels: tuple[str, ...]) -> tuple[np.ndarray, dict[st
         for i, x in enumerate(numbers.values):
             if np.isfinite(x):
                 place.setdefault(spell(x), float(i))
-    held = column.dictionary.to_pylist()
-    codes = spread(column, np.array([place.get(word, np.nan) for word in held], float), np.nan)
-    unknown = {
-        word: count
-        for word, count in zip(held, weights(column).tolist(), strict=True)
-        if count and word not in place
-    }
-    return codes, unknown
+    return _coded(column, [place.get(word, np.nan) for word in column.dictionary.to_pylist()])
 
 
 def as_booleans(cells: Cells) -> tuple[np.ndarray, dict[str, int]]:
     """True as 1, false as 0, missing as NaN; and the words that are neither."""
     column = as_words(cells)
-    held = column.dictionary.to_pylist()
-    truth = [1.0 if w.lower() in TRUE else 0.0 if w.lower() in FALSE else np.nan for w in held]
-    unknown = {
-        word: count
-        for word, count, t in zip(held, weights(column).tolist(), truth, strict=True)
-        if count and t != t
-    }
-    return spread(column, np.array(truth, float), np.nan), unknown
+    held = [word.lower() for word in column.dictionary.to_pylist()]
+    return _coded(column, [1.0 if w in TRUE else 0.0 if w in FALSE else np.nan for w in held])
+
+
+def _coded(column: pa.DictionaryArray, codes: list[float]) -> tuple[np.ndarray, dict[str, int]]:
+    """Each cell's code, by that of its word, and the words without one (NaN), with their counts."""
+    each = zip(column.dictionary.to_pylist(), weights(column).tolist(), codes, strict=True)
+    unknown = {word: count for word, count, code in each if count and np.isnan(code)}
+    return spread(column, np.array(codes, float), np.nan), unknown

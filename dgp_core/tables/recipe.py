@@ -287,8 +287,12 @@ class Recipe:
 
     def outputs_back(self, Y: np.ndarray) -> np.ndarray:
         """Outputs (…, P) from the units of training to those of the file."""
-        log = np.array([transform == "log" for transform in self.transforms])
-        return np.where(log, np.exp(np.where(log, Y, 0.0)), Y)
+        return np.where(self.logs, np.exp(np.where(self.logs, Y, 0.0)), Y)
+
+    @property
+    def logs(self) -> np.ndarray:
+        """Which targets are learnt as their logarithm (P,)."""
+        return np.array([transform == "log" for transform in self.transforms])
 
     def blocks(self, X: np.ndarray) -> list[np.ndarray]:
         """X split into what each column gave."""
@@ -427,7 +431,7 @@ def prepare(
             column.name, column.kind, cells, column.day_first, table.decimal_comma
         )
         indicator = missing == "fill" and column.missing > 0 and column.name != exposure
-        sources.append(ColumnRecipe(**{**made.__dict__, "indicator": indicator}))
+        sources.append(replace(made, indicator=indicator))
     if {source.column for source in sources} <= {exposure}:
         others = [c for c in table.columns if c.name not in targets]
         raise TableError(
@@ -469,17 +473,8 @@ def prepare(
     for target, transform in zip(targets, transforms, strict=True):
         if transform == "log":
             report.append(f"The model learns the logarithm of “{visible(target)}”.")
-    dataset = Dataset(
-        table.name,
-        X[keep] if len(keep) < len(X) else X,
-        Y[keep],
-        recipe.input_names,
-        recipe.output_names,
-        task,
-        story,
-        recipe.classes,
-        exposure,
-    )
+    dataset = recipe.dataset(table.name, X[keep] if len(keep) < len(X) else X, Y[keep])
+    dataset = replace(dataset, story=story)
     words = {s.column: table.cells[s.column].take(keep) for s in sources if s.other}
     return Prepared(dataset, recipe, keep, tuple(report), words)
 

@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -22,6 +23,7 @@ from dgp_core.tables.parsing import (
     as_numbers,
     compact_dates,
     fingerprint,
+    is_missing,
     known_words,
     parse_dates,
     parse_numbers,
@@ -138,7 +140,7 @@ class Table:
             )
         title = visible(name)
         day_first = before.day_first if day_first is None else day_first
-        absent, reason = before.missing, "You chose it."
+        reason = "You chose it."
         if kind == "category":
             levels = known_words(cells)
             if not 2 <= len(levels) <= MOST_LEVELS:
@@ -148,24 +150,23 @@ class Table:
                 )
             if len(levels) > LEVEL_LIMIT:
                 reason += f" {_frequent(len(levels))}"
-            absent = self.rows - sum(levels.values())
         elif kind == "boolean":
-            x, unknown = as_booleans(cells)
-            if unknown:
+            if unknown := as_booleans(cells)[1]:
                 raise TableError(
                     f"“{title}” holds {some(unknown)}, which is neither yes nor no: category fits."
                 )
-            absent = int(np.isnan(x).sum())
-        elif kind == "number":
-            absent = int(np.isnan(as_numbers(cells, self.decimal_comma)).sum())
         elif kind == "date":
-            absent = int(np.isnat(as_dates(cells, day_first)).sum())
             reason = _which_first(day_first) or reason
-        if kind != "dropped" and absent == self.rows:
-            raise TableError(f"No cell of “{title}” can be read as a {kind}: choose another kind.")
-        if kind != "dropped" and absent > (empty := _missing(cells)):
-            reason += " " + _no_values(absent - empty, kind)
-        column = Column(name, kind, reason, absent, day_first if kind == "date" else None)
+        column = Column(name, kind, reason, before.missing, day_first if kind == "date" else None)
+        if kind != "dropped":
+            absent, empty = int(_absent(self, column).sum()), int(is_missing(cells).sum())
+            if absent == self.rows:
+                raise TableError(
+                    f"No cell of “{title}” can be read as a {kind}: choose another kind."
+                )
+            if absent > empty:
+                reason += " " + _no_values(absent - empty, kind)
+            column = replace(column, reason=reason, missing=absent)
         return replace(self, columns=tuple(column if c is before else c for c in self.columns))
 
     def to_dataset(
@@ -277,28 +278,18 @@ def read_alike(
     """A second file, read as the first one was told to be, or as is given; where that finds not the
     columns that the recipe needs and a guess does, by the guess."""
 
-    def read(options: dict[str, Any]) -> tuple[Table | None, TableError | None]:
-        try:
-            table = read_table(source, name, limits, **options)
-            recipe.find(table, recipe.inputs_from)
-            return table, None
-        except TableError as error:
-            return None, error
+    def read(options: dict[str, Any]) -> Table:
+        table = read_table(source, name, limits, **options)
+        recipe.find(table, recipe.inputs_from)
+        return table
 
-    table, error = read({**recipe.reading, **given})
-    if table is None and recipe.reading and not given:
-        table, _ = read({})
-    if table is None and error is not None:
-        raise error
-    assert table is not None
-    return table
-
-
-def _missing(cells: Cells) -> int:
-    if not isinstance(cells, np.ndarray):
-        return cells.null_count
-    absent = np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
-    return int(absent.sum())
+    try:
+        return read({**recipe.reading, **given})
+    except TableError:
+        if recipe.reading and not given:
+            with suppress(TableError):
+                return read({})
+        raise
 
 
 def _which_first(day_first: bool | None) -> str:
@@ -313,7 +304,7 @@ def _which_first(day_first: bool | None) -> str:
 
 def _decide(name: str, cells: Cells, raw: Raw, unnamed: bool, no_header: bool) -> Column:
     """What a column is for, by its own cells and its name."""
-    empty, n = _missing(cells), len(cells)
+    empty, n = int(is_missing(cells).sum()), len(cells)
     if name in raw.unusable:
         return Column(name, "dropped", f"Its {raw.notation[name]}.", empty)
     if empty == n:
@@ -592,14 +583,13 @@ def propose_missing(table: Table) -> Proposal:
 
 
 def _absent(table: Table, column: Column) -> np.ndarray:
+    """Which cells are missing, or say nothing of the column's kind (N,)."""
     cells = table.cells[column.name]
     if column.kind == "date":
         return np.isnat(as_dates(cells, column.day_first))
     if column.kind == "number":
         return np.isnan(as_numbers(cells, table.decimal_comma))
-    if not isinstance(cells, np.ndarray):
-        return cells.is_null().to_numpy(zero_copy_only=False)
-    return np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
+    return is_missing(cells)
 
 
 def report(table: Table) -> str:

@@ -54,7 +54,8 @@ def half() -> Archive:
     assert progress.steps == 10
     recipe = {"columns": ["a", {"deep": [1, 2.5, None, True]}]}
     return Archive(
-        SPEC, TRAINING, SCALER, state, progress, "regression", ("α", "b"), ("=y",), recipe=recipe,
+        model=SPEC, training=TRAINING, scaler=SCALER, state=state, progress=progress,
+        task="regression", input_names=("α", "b"), output_names=("=y",), recipe=recipe,
         source=Source("../ρows.csv", 24, digest(X, Y), 0.1, 7), domain=Domain.fit(X, SCALER),
     )  # fmt: skip
 

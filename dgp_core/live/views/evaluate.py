@@ -5,7 +5,8 @@ layer and a fixed number of rows, and serves every model of a size class; a mode
 programs of its own.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,9 @@ import numpy as np
 from jax import lax
 
 from dgp_core.gp.layers import Factors, Layer, Normal, conditional, factorise, inducing_gram
-from dgp_core.gp.model import DeepGP
+from dgp_core.gp.model import Bound, DeepGP
 from dgp_core.gp.predict import residual_roots
-from dgp_core.live.views.paths import settled
+from dgp_core.live.views.paths import function_normals, inner_widths, settled
 from dgp_core.training.generic import (
     LayerProgram,
     Layout,
@@ -30,6 +31,8 @@ from dgp_core.training.programs import BUILDERS, Built, Program, programs
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
+
+T = TypeVar("T")
 
 ROWS = 2048
 """Rows of one call at the most."""
@@ -143,7 +146,7 @@ class Evaluated:
     @property
     def widths(self) -> tuple[int, ...]:
         """Outputs of every layer but the last."""
-        return tuple(layer.q_mean.shape[1] for layer in self.layers[:-1])
+        return inner_widths(self.model)
 
     def _all_ready(self, jitter) -> tuple[list[LayerReady], bool]:
         """Every layer made ready, and whether this jitter was enough."""
@@ -160,17 +163,13 @@ class Evaluated:
         """The marginals of a layer's outputs at rows H (N, D): mean and variance (N, P)."""
         P = self.layers[l].q_mean.shape[1]
         parts = [self._call(l, H[i : i + ROWS]) for i in range(0, len(H), ROWS)]
-        means, variances = ([np.asarray(q[k]) for q in parts] for k in (0, 1))
-        rows = [min(ROWS, len(H) - i) for i in range(0, len(H), ROWS)]
-        joined = [
-            np.concatenate([a[:n, :P] for a, n in zip(part, rows, strict=True)])
-            for part in (means, variances)
-        ]
-        if not all(np.isfinite(a).all() for a in joined):
+        mean, variance = (np.concatenate(part)[:, :P] for part in zip(*parts, strict=True))
+        if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
             raise ValueError("This moment cannot be drawn: reset the run with smaller rates.")
-        return Normal(*joined)  # pyright: ignore[reportArgumentType]
+        return Normal(mean, variance)  # pyright: ignore[reportArgumentType]
 
-    def _call(self, l: int, H: np.ndarray) -> Normal:
+    def _call(self, l: int, H: np.ndarray) -> list[np.ndarray]:
+        """Mean and variance at ROWS rows or fewer, the outputs padded to those of the class."""
         ready, n = self._layers[l], np.int64(len(H))
         if self.size is None:
             layer = self.layers[l]
@@ -185,22 +184,43 @@ class Evaluated:
                 ready.spread,
                 None,
             )
-            return _own_marginals(factors, padded, n)
-        padded = np.zeros((ROWS, self.size.entering))
-        padded[: len(H), self._columns[l]] = H
-        program = programs().get(Program("marginals", self.size))
-        arguments = (self._rows[l], ready.weights, ready.spread, self._layout, np.int64(l))
-        return program(*arguments, padded, n)
+            q = _own_marginals(factors, padded, n)
+        else:
+            padded = np.zeros((ROWS, self.size.entering))
+            padded[: len(H), self._columns[l]] = H
+            program = programs().get(Program("marginals", self.size))
+            arguments = (self._rows[l], ready.weights, ready.spread, self._layout, np.int64(l))
+            q = program(*arguments, padded, n)
+        return [np.asarray(part)[: len(H)] for part in q]
 
-    def mean_function(self, l: int, H: np.ndarray) -> np.ndarray | None:
-        """w(h) at rows H (N, D); None where it is zero."""
-        W = self.layers[l].mean_weights
-        return None if W is None else H @ np.asarray(W)
+    def mean_function(self, l: int, H: np.ndarray) -> np.ndarray:
+        """w(h) at H (…, D): (…, P)."""
+        layer = self.layers[l]
+        if layer.mean_weights is None:
+            return np.zeros((*H.shape[:-1], layer.q_mean.shape[1]))
+        return H @ np.asarray(layer.mean_weights)
 
-    def departure(self, l: int, H: np.ndarray) -> float:
-        """How far a layer is from its mean function at rows H (N, D): see `departure`."""
-        mean, w = np.asarray(self.conditional(l, H).mean), self.mean_function(l, H)
-        return departure(mean if w is None else mean - w, w)
+    def departure(self, l: int, H: np.ndarray, mean: np.ndarray | None = None) -> float:
+        """How far a layer is from its mean function at H (…, D): δ/√(δ² + ω²), both root mean
+        squares; `mean` is the layer's own there (…, P), where it is known already."""
+        mean = np.asarray(self.conditional(l, H).mean) if mean is None else mean
+        w = self.mean_function(l, H)
+        added, kept = (float(np.mean(part**2)) for part in (mean - w, w))
+        return float(np.sqrt(added / (added + kept + np.finfo(float).tiny)))
+
+    def map(self, l: int, entering: np.ndarray, n: int) -> tuple[np.ndarray, ...]:
+        """A layer along each of its inputs, the others at the middle of what enters (…, D): places
+        (D, n), and mean and deviation there (D, n, P)."""
+        rows = entering.reshape(-1, entering.shape[-1])
+        low, high = rows.min(0), rows.max(0)
+        margin = 0.05 * (high - low) + 1e-6
+        grid = np.linspace(low - margin, high + margin, n).T  # (D, n)
+        D = len(grid)
+        place = np.tile(np.median(rows, 0), (D, n, 1))
+        place[np.arange(D), :, np.arange(D)] = grid
+        q = self.conditional(l, place.reshape(D * n, D))
+        mean, sd = np.asarray(q.mean), np.sqrt(np.asarray(q.variance))
+        return grid, mean.reshape(D, n, -1), sd.reshape(D, n, -1)
 
     def functions(self, l: int, H: np.ndarray, eps_u: np.ndarray, eps_r: np.ndarray) -> np.ndarray:
         """Whole functions of a layer (S, G, P) at H (S, G, D), or (1, G, D) where all enter alike.
@@ -216,8 +236,18 @@ class Evaluated:
         F = np.stack(
             [T[:M].T @ vs + R @ eps for (T, R), vs, eps in zip(roots, v, eps_r, strict=True)]
         )
-        w = self.mean_function(l, H.reshape(-1, H.shape[2]))
-        return F if w is None else F + w.reshape(*H.shape[:2], -1)
+        return F + self.mean_function(l, H)
+
+    def function_draws(self, X: np.ndarray, n_draws: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Whole functions of X (G, D) through every layer, always of the same ε: what enters it
+        (S, G, D), or (1, G, D) for the first, and what leaves it (S, G, P)."""
+        shapes = tuple(layer.q_mean.shape for layer in self.layers)
+        H, draws = X[None], []
+        for l, (eps_u, eps_r) in enumerate(function_normals(n_draws, len(X), shapes)):
+            F = self.functions(l, H, eps_u, eps_r)
+            draws.append((H, F))
+            H = self.beside(F, np.broadcast_to(X[None], (n_draws, *X.shape)))
+        return draws
 
     def _roots(self, l: int, H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         L = self._layers[l].cholesky
@@ -240,8 +270,7 @@ class Evaluated:
         """q(u)'s mean L m + w(Z) (M, P)."""
         layer = self.layers[l]
         mean = self._cholesky(l) @ np.asarray(layer.q_mean)
-        w = self.mean_function(l, np.asarray(layer.inducing))
-        return mean if w is None else mean + w
+        return mean + self.mean_function(l, np.asarray(layer.inducing))
 
     def inducing_sd(self, l: int) -> np.ndarray:
         """q(u)'s deviation √diag(L S Lᵀ) (M, P)."""
@@ -287,8 +316,10 @@ def evaluated(run: "Run", snapshot: "Snapshot", which: str = "deep") -> Evaluate
     return run.gallery.get((snapshot.serial, "ready", which), lambda: Evaluated(model, run.size))
 
 
-def departure(added: np.ndarray, mean_function: np.ndarray | None) -> float:
-    """How far a layer is from its mean function: δ/√(δ² + ω²), both root mean squares."""
-    kept = 0.0 if mean_function is None else float(np.mean(mean_function**2))
-    square = float(np.mean(added**2))
-    return float(np.sqrt(square / (square + kept + np.finfo(float).tiny)))
+def of_both(run: "Run", snapshot: "Snapshot", look: Callable[[Evaluated, Bound], T]) -> tuple[T, T]:
+    """What there is to say of the deep model and of its rival, by each model and its bound; once
+    where the model has a single layer, and is its own rival."""
+    deep = look(evaluated(run, snapshot), snapshot.deep_bound)
+    if len(snapshot.deep.layers) == 1:
+        return deep, deep
+    return deep, look(evaluated(run, snapshot, "rival"), snapshot.rival_bound)

@@ -1,6 +1,7 @@
 """Pictures' data of one run, each computed once and shared by all who watch."""
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
@@ -39,3 +40,28 @@ class Gallery:
                     self._kept.pop(key, None)
                 future.set_exception(error)
         return future.result()
+
+
+class PerMoment:
+    """A few numbers of each moment, kept as long as the moment: a gallery has room for few views,
+    and a history asks about every one."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._kept: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, moment: object) -> bool:
+        return moment in self._kept
+
+    def get(self, moment: object, compute: Callable[[], Any]) -> Any:
+        """What is known of a moment, computed where nothing is."""
+        with self._lock:
+            known = self._kept.get(moment)
+        if known is None:
+            known = compute()
+            with self._lock:
+                self._kept[moment] = known
+        return known

@@ -1,13 +1,12 @@
 """What independence costs: one row's way through the layers, and the noise of the first."""
 
-import threading
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dgp_core.live.views.evaluate import Evaluated, evaluated
+from dgp_core.live.views.gallery import PerMoment
 from dgp_core.live.views.layers import thinned
 
 if TYPE_CHECKING:
@@ -83,24 +82,18 @@ def passage_at(run: "Run", snapshot: "Snapshot", x: float) -> Passage:
 def signal_to_noise(model: Evaluated, X: np.ndarray) -> float:
     """The variance over rows X of what the first layer adds to its mean function, μ¹(x) − w(x),
     over that of its noise, σ₁²; a shift that is the same for all rows is no signal."""
-    mean, w = np.asarray(model.conditional(0, X).mean), model.mean_function(0, X)
-    return float(np.var(mean if w is None else mean - w, axis=0).mean() / model.layers[0].noise)
+    added = np.asarray(model.conditional(0, X).mean) - model.mean_function(0, X)
+    return float(np.var(added, axis=0).mean() / model.layers[0].noise)
 
 
-_known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_ratios = PerMoment()
 
 
 def signal_history(run: "Run") -> tuple[np.ndarray, np.ndarray]:
     """Steps of moments that a run has kept, and the first layer's signal-to-noise ratio at each."""
     moments, X = thinned(run.history()), run.scaler.inputs(run.dataset.X)
-    values = []
-    for moment in moments:
-        with _lock:
-            value = _known.get(moment)
-        if value is None:
-            value = signal_to_noise(Evaluated(moment.deep, run.size), X)
-            with _lock:
-                _known[moment] = value
-        values.append(value)
-    return np.array([moment.step for moment in moments]), np.array(values)
+    ratios = [
+        _ratios.get(moment, lambda m=moment: signal_to_noise(Evaluated(m.deep, run.size), X))
+        for moment in moments
+    ]
+    return np.array([moment.step for moment in moments]), np.array(ratios)

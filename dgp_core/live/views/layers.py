@@ -1,28 +1,30 @@
 """Each layer in depth: its map, what enters and leaves, how it came to be, and what it is worth."""
 
-import threading
-import weakref
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
+from dgp_core.gp.data import Dataset
 from dgp_core.gp.layers import Normal, kl_from_prior
 from dgp_core.gp.likelihoods import Gaussian, StudentT
 from dgp_core.gp.mixture import Mixture
 from dgp_core.gp.model import DeepGP
 from dgp_core.gp.predict import all_lengthscales
-from dgp_core.live.views.evaluate import Evaluated, departure, evaluated
+from dgp_core.live.views.evaluate import CURVE, Evaluated, evaluated
+from dgp_core.live.views.gallery import PerMoment
 from dgp_core.live.views.paths import (
     class_names,
     even_normals,
-    function_normals,
+    in_users_units,
     inner_widths,
     layer_title,
     readable,
     readable_mean,
+    varying_input,
+    varying_name,
 )
 
 if TYPE_CHECKING:
@@ -115,8 +117,6 @@ class Without:
     layer: int
     """From 0."""
     title: str
-    passes: bool
-    """Whether anything gets through the mean function; a mean of zero lets nothing through."""
     fit: float
     """Σ_i E[log p(y_i|f_i)] without the layer."""
     kl: float
@@ -157,7 +157,7 @@ class Removal:
 
 
 def layers_in_depth(
-    run: "Run", snapshot: "Snapshot", n_draws: int = 8, n_grid: int = 120
+    run: "Run", snapshot: "Snapshot", n_draws: int = 8, n_grid: int = CURVE
 ) -> tuple[LayerDepth, ...]:
     """Every layer of the deep model at a moment; all of its outputs."""
     key = (snapshot.serial, "depth", n_draws, n_grid)
@@ -165,20 +165,16 @@ def layers_in_depth(
 
 
 def _layers_in_depth(run: "Run", snapshot: "Snapshot", S: int, G: int) -> tuple[LayerDepth, ...]:
-    model, scaler = snapshot.deep, run.scaler
-    x, rows = _inputs(run, G)
-    if x is None:
-        rows = rows[:MOST_ROWS]
+    model, scaler, data = snapshot.deep, run.scaler, run.dataset
+    x, rows = varying_input(run, G) or (None, data.X[_shuffled(data)[:MOST_ROWS]])
     ready = evaluated(run, snapshot)
-    X = scaler.inputs(rows)
     names = _names(run, model)
-    shapes = tuple(layer.q_mean.shape for layer in model.layers)
-    L, found, H = len(model.layers), [], np.broadcast_to(X[None], (S, *X.shape))
-    for l, (eps_u, eps_r) in enumerate(function_normals(S, len(X), shapes)):
-        F = ready.functions(l, H[:1] if l == 0 else H, eps_u, eps_r)
-        places, mean, sd = _map(ready, l, H, G)
-        back = _x_back(scaler) if l == 0 else _same
-        scale, shift = _last_units(run, model) if l == L - 1 else (1.0, 0.0)
+    L, found = len(model.layers), []
+    for l, (H, F) in enumerate(ready.function_draws(scaler.inputs(rows), S)):
+        H = np.broadcast_to(H, (S, *H.shape[1:]))
+        places, mean, sd = ready.map(l, H, G)
+        back = partial(in_users_units, scaler) if l == 0 else _same
+        scale, shift = (scaler.y_scale, scaler.y_mean) if l == L - 1 else (1.0, 0.0)
         found.append(
             LayerDepth(
                 title=layer_title(l, L),
@@ -186,7 +182,7 @@ def _layers_in_depth(run: "Run", snapshot: "Snapshot", S: int, G: int) -> tuple[
                 names_in=names[l],
                 names_out=names[l + 1][: F.shape[2]],
                 x=x,
-                x_name=_x_name(run),
+                x_name=varying_name(run),
                 entering=back(H),
                 leaving=F * scale + shift,
                 map_x=back(places.T).T,
@@ -199,30 +195,15 @@ def _layers_in_depth(run: "Run", snapshot: "Snapshot", S: int, G: int) -> tuple[
                 kl=float(_kl(model.layers[l])),
             )
         )
-        H = ready.beside(F, np.broadcast_to(X[None], (S, *X.shape)))
     return tuple(found)
 
 
 _kl = jax.jit(kl_from_prior)
 
 
-def _inputs(run: "Run", n_grid: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """The one input that varies over its range and a tenth of it more, and whole rows (G, D)."""
-    X, kept = run.dataset.X, run.scaler.kept
-    if kept.sum() > 1:
-        return None, X[np.random.default_rng(0).permutation(len(X))]
-    column = int(np.argmax(kept))
-    low, high = X[:, column].min(), X[:, column].max()
-    margin = 0.1 * (high - low) or 1.0
-    x = np.linspace(low - margin, high + margin, n_grid)
-    rows = np.repeat(X[:1], n_grid, 0)
-    rows[:, column] = x
-    return x, rows
-
-
-def _x_name(run: "Run") -> str:
-    kept = run.scaler.kept
-    return run.dataset.input_names[int(np.argmax(kept))] if kept.sum() == 1 else ""
+def _shuffled(data: Dataset) -> np.ndarray:
+    """All rows in a random order, which is always the same."""
+    return np.random.default_rng(0).permutation(len(data))
 
 
 def _names(run: "Run", model: DeepGP) -> list[tuple[str, ...]]:
@@ -246,32 +227,6 @@ def _same(z: np.ndarray) -> np.ndarray:
     return z
 
 
-def _x_back(scaler):
-    """Standard units of the inputs to the user's, along the last axis."""
-    scale, mean = scaler.x_scale[scaler.kept], scaler.x_mean[scaler.kept]
-    return lambda z: z * scale + mean
-
-
-def _last_units(run: "Run", model: DeepGP) -> tuple[Any, Any]:
-    if isinstance(model.likelihood, Gaussian | StudentT):
-        return run.scaler.y_scale, run.scaler.y_mean
-    return 1.0, 0.0
-
-
-def _map(model: Evaluated, l: int, entering: np.ndarray, n: int):
-    """Places along each input of a layer (D, n), and mean and deviation there (D, n, P)."""
-    rows = entering.reshape(-1, entering.shape[2])
-    low, high = rows.min(0), rows.max(0)
-    margin = 0.05 * (high - low) + 1e-6
-    grid = np.linspace(low - margin, high + margin, n).T  # (D, n)
-    D = len(grid)
-    place = np.tile(np.median(rows, 0), (D, n, 1))
-    place[np.arange(D), :, np.arange(D)] = grid
-    q = model.conditional(l, place.reshape(D * n, D))
-    mean, sd = np.asarray(q.mean), np.sqrt(np.asarray(q.variance))
-    return grid, mean.reshape(D, n, -1), sd.reshape(D, n, -1)
-
-
 def _passed(model: Evaluated, X: np.ndarray, draws, kept) -> list[tuple[np.ndarray, Normal]]:
     """What enters every layer (S, N, D) and the q that leaves it (S, N, P), on S paths.
 
@@ -287,17 +242,14 @@ def _passed(model: Evaluated, X: np.ndarray, draws, kept) -> list[tuple[np.ndarr
         steps.append((H, q))
         if l < len(model) - 1:
             w = model.mean_function(l, H)
-            w = np.zeros_like(q.mean) if w is None else w
             H = model.beside(w + kept[l] * (q.mean - w + draws[l] * np.sqrt(q.variance)), inputs)
     return steps
 
 
-# What a moment's layers are, kept as long as the moment: a run's gallery has room for few views.
 STRETCH = 0.06
 """Of log time, in which one moment is enough for a curve."""
 
-_summaries: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-_summaries_lock = threading.Lock()
+_summaries = PerMoment()
 
 
 def thinned(moments: "Sequence[Snapshot]") -> "list[Snapshot]":
@@ -315,13 +267,15 @@ def layer_history(run: "Run") -> LayerHistory:
     moments = thinned(run.history())
     if not moments:
         raise ValueError("This run has no moment yet: wait for its start values.")
-    rows = np.random.default_rng(0).permutation(len(run.dataset))[:SUMMARY_ROWS]
-    X = run.scaler.inputs(run.dataset.X[rows])
-    each = [_kept_summary(run, moment, X) for moment in moments]
+    X = run.scaler.inputs(run.dataset.X[_shuffled(run.dataset)[:SUMMARY_ROWS]])
+    each = [
+        _summaries.get(moment, lambda m=moment: _summary(Evaluated(m.deep, run.size), X))
+        for moment in moments
+    ]
     model = moments[-1].deep
     names, L = _names(run, model), len(model.layers)
     x_scale = run.scaler.x_scale[run.scaler.kept]
-    y_scale = np.ravel(_last_units(run, model)[0])[0]
+    y_scale = run.scaler.y_scale[0]
     traces = []
     for l, layer in enumerate(model.layers):
         lengthscales = np.array([s.lengthscales[l] for s in each])
@@ -331,11 +285,10 @@ def layer_history(run: "Run") -> LayerHistory:
                 title=layer_title(l, L),
                 lengthscales=lengthscales * (np.tile(x_scale, repeats) if l == 0 else 1.0),
                 lengthscale_names=names[l] * repeats,
-                deviation=np.array([s.numbers.deviation[l] for s in each])
-                * (y_scale if l == L - 1 else 1),
+                deviation=np.array([s.deviation[l] for s in each]) * (y_scale if l == L - 1 else 1),
                 noise=None if layer.log_noise is None else np.array([s.noise[l] for s in each]),
-                departure=np.array([s.numbers.departure[l] for s in each]),
-                kl=np.array([s.numbers.kl[l] for s in each]),
+                departure=np.array([s.departure[l] for s in each]),
+                kl=np.array([s.kl[l] for s in each]),
             )
         )
     return LayerHistory(
@@ -359,49 +312,29 @@ def _likelihood_noise(run: "Run", moments) -> np.ndarray | None:
 
 @dataclass(frozen=True, eq=False)
 class _Summary:
-    """Of every layer (L,)."""
+    """What the history needs of one moment: of every layer (L,)."""
 
-    deviation: np.ndarray
-    departure: np.ndarray
-    kl: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """What the history needs of one moment."""
-
-    numbers: _Summary
+    deviation: list[float]
+    departure: list[float]
+    kl: list[float]
     lengthscales: list[np.ndarray]
-    """Of each layer."""
     noise: list[float]
     """Deviation after each layer."""
 
 
-def _kept_summary(run: "Run", moment: "Snapshot", X: np.ndarray) -> _Kept:
-    with _summaries_lock:
-        found = _summaries.get(moment)
-    if found is None:
-        layers = moment.deep.layers
-        found = _Kept(
-            _summary(Evaluated(moment.deep, run.size), X),
-            [np.concatenate([*all_lengthscales(l.kernel), np.zeros(0)]) for l in layers],
-            [float(np.sqrt(layer.noise)) for layer in layers],
-        )
-        with _summaries_lock:
-            _summaries[moment] = found
-    return found
-
-
 def _summary(model: Evaluated, X: np.ndarray) -> _Summary:
     draws = [eps[:, None] for eps in even_normals(SUMMARY_PATHS, model.widths)]
-    departures, deviations = [], []
-    for l, (H, q) in enumerate(_passed(model, X, draws, np.ones(len(draws)))):
-        mean, w = np.asarray(q.mean), model.mean_function(l, H)
-        departures.append(departure(mean if w is None else mean - w, w))
-        kernel, Z = model.layers[l].kernel, model.layers[l].inducing
-        deviations.append(np.sqrt(np.mean(np.asarray(kernel.diagonal(Z)))))
-    kl = np.array([float(_kl(layer)) for layer in model.layers])
-    return _Summary(np.array(deviations), np.array(departures), kl)
+    passed = _passed(model, X, draws, np.ones(len(draws)))
+    diagonals = [np.asarray(layer.kernel.diagonal(layer.inducing)) for layer in model.layers]
+    return _Summary(
+        deviation=[np.sqrt(np.mean(diagonal)) for diagonal in diagonals],
+        departure=[model.departure(l, H, np.asarray(q.mean)) for l, (H, q) in enumerate(passed)],
+        kl=[float(_kl(layer)) for layer in model.layers],
+        lengthscales=[
+            np.concatenate([*all_lengthscales(layer.kernel), np.zeros(0)]) for layer in model.layers
+        ],
+        noise=[float(np.sqrt(layer.noise)) for layer in model.layers],
+    )
 
 
 def without_layers(run: "Run", snapshot: "Snapshot", n_samples: int = 20) -> Removal:
@@ -439,7 +372,6 @@ def _without_layers(run: "Run", snapshot: "Snapshot", S: int) -> Removal:
             Without(
                 layer=l,
                 title=layer_title(l, L),
-                passes=model.layers[l].mean_weights is not None,
                 fit=float(fits[l + 1].mean()),
                 kl=float(kl[l]),
                 bound=float(bound + change.mean()),
@@ -458,7 +390,7 @@ def _without_layers(run: "Run", snapshot: "Snapshot", S: int) -> Removal:
         fit=float(fits[0].mean()),
         bound=float(bound),
         x=x,
-        x_name=_x_name(run),
+        x_name=varying_name(run),
         y_name=run.dataset.output_names[0],
         mean=mean,
         low=low,
@@ -484,9 +416,10 @@ def _fit(model: Evaluated, X: np.ndarray, Y: np.ndarray, draws, kept: np.ndarray
 
 def _predictions(run: "Run", model: Evaluated, kept: np.ndarray):
     """x (G,), and mean, low and high (G,) for each way to keep layers; None without a single x."""
-    x, rows = _inputs(run, 120)
-    if x is None or len(class_names(run)) > 2:
+    varying = varying_input(run, CURVE)
+    if varying is None or len(class_names(run)) > 2:
         return None, [(None, None, None)] * len(kept)
+    x, rows = varying
     X = run.scaler.inputs(rows)
     draws = [eps[:, None] for eps in even_normals(PATHS, model.widths)]
     show, pictures = partial(readable, model.model, run.scaler), []

@@ -4,7 +4,7 @@ What both say at one input, where they differ most, where the variance comes fro
 keep their word on rows that neither has seen. Everything is in the user's units.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -24,8 +24,15 @@ from dgp_core.gp.counts import count_log_probability
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.likelihoods import Bernoulli, Counts, Gaussian, RobustMax, Softmax, StudentT
 from dgp_core.gp.mixture import Mixture
-from dgp_core.live.views.evaluate import Evaluated, evaluated
-from dgp_core.live.views.paths import class_names, even_normals
+from dgp_core.live.views.evaluate import Evaluated, of_both
+from dgp_core.live.views.paths import (
+    class_names,
+    even_normals,
+    frame,
+    probability_moments,
+    varying_input,
+    varying_name,
+)
 
 if TYPE_CHECKING:
     from dgp_core.live.run import Run, Snapshot
@@ -85,11 +92,6 @@ class Side:
     """The density of each sample path along y, or its bars (S, H); each has the weight 1/S."""
     density: np.ndarray
     """Their mean: the mixture (H,)."""
-    cdf: np.ndarray | None
-    """Of the mixture (H,); None for classes, which have no order."""
-    summary: np.ndarray | None
-    """The density of the Gaussian with the mixture's mean and deviation (H,); None for bars."""
-    summary_cdf: np.ndarray | None
     mean: float
     """Of y, without noise of its rate or probability; NaN for three classes or more."""
     deviation: float
@@ -97,6 +99,11 @@ class Side:
     """Of each path (S,)."""
     split: VarianceSplit
     """Of y, noise included, whether the picture shows it or not."""
+    cdf: np.ndarray | None = None
+    """Of the mixture (H,); None for classes, which have no order."""
+    summary: np.ndarray | None = None
+    """The density of the Gaussian with the mixture's mean and deviation (H,); None for bars."""
+    summary_cdf: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,11 +298,15 @@ class _Law:
         if noise and isinstance(likelihood, Gaussian):
             return np.exp(_numbers(likelihood.log_variance)[p : p + 1]) * self.scale**2, np.ones(1)
         if noise and isinstance(likelihood, StudentT):
-            degrees = 2.0 + np.exp(_numbers(likelihood.log_excess)[p])
-            precision, weight = _student_scales(float(degrees))
-            s2 = np.exp(2 * _numbers(likelihood.log_scale)[p]) * self.scale**2
+            excess, s2 = self._student(likelihood)
+            precision, weight = _student_scales(float(2.0 + excess))
             return s2 / precision, weight
         return np.zeros(1), np.ones(1)
+
+    def _student(self, likelihood: StudentT) -> tuple[float, float]:
+        """ν − 2 and s² of Student's t."""
+        excess = np.exp(_numbers(likelihood.log_excess)[self.output])
+        return excess, np.exp(2 * _numbers(likelihood.log_scale)[self.output]) * self.scale**2
 
     def places(self, g: int, noise: bool, n: int) -> np.ndarray:
         """Values of f close together where row g has mass: at least n a path."""
@@ -365,26 +376,20 @@ class _Law:
             noise = rate + (within + rate**2) / self.size
             return VarianceSplit(rate.var(0), within.mean(0), noise.mean(0))
         if isinstance(self.likelihood, Bernoulli):
-            # E Φ(f)² = Φ(a) − 2 T(a, 1/√(1+2v)), T Owen's function and a = m/√(1+v).
-            a = m / np.sqrt(1.0 + v)
-            p = special.ndtr(a)
-            square = p - 2 * special.owens_t(a, 1.0 / np.sqrt(1.0 + 2 * v))
+            p, square = probability_moments(m, v)
             return VarianceSplit(p.var(0), (square - p**2).mean(0), (p - square).mean(0))
         if self.many_classes:
             p = self.path_bars(np.empty(0))
             square = self._class_squares(p)
             within = np.maximum(square - p**2, 0.0).sum(2).mean(0)
             return VarianceSplit(p.var(0).sum(1), within, (p - square).sum(2).mean(0))
-        noise, weight = self.scales(True)
-        noise = np.full(m.shape[1], self._noise(noise, weight))
-        return VarianceSplit(m.var(0), v.mean(0), noise)
-
-    def _noise(self, noise: np.ndarray, weight: np.ndarray) -> float:
         if isinstance(self.likelihood, StudentT):  # s² ν/(ν−2), without the sum's small error
-            excess = np.exp(_numbers(self.likelihood.log_excess)[self.output])
-            s2 = np.exp(2 * _numbers(self.likelihood.log_scale)[self.output]) * self.scale**2
-            return float(s2 * (2.0 + excess) / excess)
-        return float(noise @ weight)
+            excess, s2 = self._student(self.likelihood)
+            noise = s2 * (2.0 + excess) / excess
+        else:
+            variances, weight = self.scales(True)
+            noise = variances @ weight
+        return VarianceSplit(m.var(0), v.mean(0), np.full(m.shape[1], noise))
 
     def _class_squares(self, p: np.ndarray) -> np.ndarray:
         """E p(y=c|f)² on each path (S, G, C)."""
@@ -455,10 +460,7 @@ def _count_probabilities(
 
 def _laws(run: "Run", snapshot: "Snapshot", rows: np.ndarray, output: int) -> tuple[_Law, _Law]:
     X = run.scaler.inputs(rows)
-    deep = _Law.of(evaluated(run, snapshot), X, run.scaler, output)
-    if len(snapshot.deep.layers) == 1:
-        return deep, deep
-    return deep, _Law.of(evaluated(run, snapshot, "rival"), X, run.scaler, output)
+    return of_both(run, snapshot, lambda model, _: _Law.of(model, X, run.scaler, output))
 
 
 def _check_output(run: "Run", output: int) -> None:
@@ -484,15 +486,6 @@ def _label(value: float, stride: float) -> str:
     return f"{value:,.0f}" if stride == 1 else f"{value:,.0f} (every {stride:,.0f}th is shown)"
 
 
-def _frame(run: "Run", law: _Law, output: int) -> tuple[float, float]:
-    y = run.dataset.Y[:, output]
-    if isinstance(law.likelihood, Bernoulli):
-        return 0.0, 1.0
-    room = 0.5 * (y.max() - y.min()) or 1.0
-    low = 0.0 if isinstance(law.likelihood, Counts) else float(y.min() - room)
-    return low, float(y.max() + room)
-
-
 def _mixture_at(run: "Run", snapshot: "Snapshot", x, noise: bool, output: int) -> MixtureView:
     laws = _laws(run, snapshot, x[None], output)
     names = class_names(run)
@@ -502,13 +495,13 @@ def _mixture_at(run: "Run", snapshot: "Snapshot", x, noise: bool, output: int) -
         labels = names or tuple(_label(value, stride) for value in y)
         sides = [_bars(law, y, bool(names)) for law in laws]
         p, q = sides[0].density, sides[1].density
-        variation = 0.5 * stride * float(np.abs(p - q).sum())
-        distance = None if names else stride**2 * float(np.abs(np.cumsum(p - q)).sum())
-        frame, kind = (float(y[0]) - 0.5 * stride, float(y[-1]) + 0.5 * stride), "bars"
+        variation, distance = _bars_apart(p, q, stride, bool(names))
+        shown, kind = (float(y[0]) - 0.5 * stride, float(y[-1]) + 0.5 * stride), "bars"
     else:
-        labels, kind, frame = (), "density", _frame(run, laws[0], output)
+        labels, kind = (), "density"
+        shown = frame(run.dataset.Y[:, output], laws[0].likelihood)
         near = [law.places(0, noise, 24) for law in laws]
-        f = np.unique(np.concatenate([*near, _even_places(laws[0], frame)]))
+        f = np.unique(np.concatenate([*near, _even_places(laws[0], shown)]))
         y = laws[0].to_y(f)
         sides = [_density(law, f, noise) for law in laws]
         variation, distance = _apart(laws, 0, noise)
@@ -520,64 +513,50 @@ def _mixture_at(run: "Run", snapshot: "Snapshot", x, noise: bool, output: int) -
         kind=kind,
         y=y,
         labels=labels,
-        frame=frame,
+        frame=shown,
         noise_included=noise,
         deep=sides[0],
         rival=sides[1],
-        total_variation=variation,
-        wasserstein=distance,
+        total_variation=float(variation),
+        wasserstein=None if distance is None else float(distance),
     )
 
 
-def _even_places(law: _Law, frame: tuple[float, float]) -> np.ndarray:
-    """Values of f whose y are even over the frame, both ends of a link left out."""
-    y = np.linspace(*frame, EVEN)
+def _even_places(law: _Law, shown: tuple[float, float]) -> np.ndarray:
+    """Values of f whose y are even over what is shown, both ends of a link left out."""
+    y = np.linspace(*shown, EVEN)
     if isinstance(law.likelihood, Bernoulli):
         return special.ndtri(y[1:-1])
     return np.log(y[1:]) if isinstance(law.likelihood, Counts) else y
 
 
-def _density(law: _Law, f: np.ndarray, noise: bool) -> Side:
-    slope = np.maximum(law.slope(f), 1e-300)
-    parts = law.path_density(0, f, noise) / slope
-    split = _at(law.split(), 0)
-    means = law.path_means()[:, 0]
+def _side(law: _Law, parts: np.ndarray, noise: bool) -> Side:
+    """What a model says at the first row, given each path's density or bars (S, H)."""
+    split, means = law.split(), law.path_means()[:, 0]
+    split = VarianceSplit(split.between[0], split.within[0], split.noise[0])
     variance = split.total if noise else split.between + split.within
     mean, deviation = float(means.mean()), float(np.sqrt(variance))
-    z = (law.to_y(f) - mean) / deviation
-    return Side(
-        components=parts,
-        density=parts.mean(0),
+    return Side(parts, parts.mean(0), mean, deviation, means, split)
+
+
+def _density(law: _Law, f: np.ndarray, noise: bool) -> Side:
+    slope = np.maximum(law.slope(f), 1e-300)
+    side = _side(law, law.path_density(0, f, noise) / slope, noise)
+    z = (law.to_y(f) - side.mean) / side.deviation
+    return replace(
+        side,
         cdf=law.path_cdf(0, f, noise).mean(0),
-        summary=np.exp(-0.5 * z**2) / (np.sqrt(2 * np.pi) * deviation),
+        summary=np.exp(-0.5 * z**2) / (np.sqrt(2 * np.pi) * side.deviation),
         summary_cdf=special.ndtr(z),
-        mean=mean,
-        deviation=deviation,
-        means=means,
-        split=split,
     )
 
 
 def _bars(law: _Law, values: np.ndarray, classes: bool) -> Side:
-    parts = law.path_bars(values)[:, 0]
-    split = _at(law.split(), 0)
-    means = law.path_means()[:, 0]
-    stride = 1.0 if classes else values[1] - values[0]
-    return Side(
-        components=parts,
-        density=parts.mean(0),
-        cdf=None if classes else np.minimum(np.cumsum(stride * parts.mean(0)), 1.0),
-        summary=None,
-        summary_cdf=None,
-        mean=float(means.mean()),
-        deviation=float(np.sqrt(split.total)),
-        means=means,
-        split=split,
-    )
-
-
-def _at(split: VarianceSplit, g: int) -> VarianceSplit:
-    return VarianceSplit(split.between[g], split.within[g], split.noise[g])
+    side = _side(law, law.path_bars(values)[:, 0], True)
+    if classes:
+        return side
+    cdf = np.cumsum((values[1] - values[0]) * side.density)
+    return replace(side, cdf=np.minimum(cdf, 1.0))
 
 
 def _apart(laws: tuple[_Law, _Law], g: int, noise: bool) -> tuple[float, float]:
@@ -592,6 +571,14 @@ def _apart(laws: tuple[_Law, _Law], g: int, noise: bool) -> tuple[float, float]:
     return variation, float(np.trapezoid(np.abs(gap), laws[0].to_y(f)))
 
 
+def _bars_apart(
+    p: np.ndarray, q: np.ndarray, stride: float, classes: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The same of bars (…, H), each of which stands for so many counts; classes have no order."""
+    variation = 0.5 * stride * np.abs(p - q).sum(-1)
+    return variation, None if classes else stride**2 * np.abs(np.cumsum(p - q, -1)).sum(-1)
+
+
 def _along(run: "Run", snapshot: "Snapshot", noise: bool, output: int) -> Along:
     rows, x, name = _candidates(run)
     laws = _laws(run, snapshot, rows, output)
@@ -600,8 +587,7 @@ def _along(run: "Run", snapshot: "Snapshot", noise: bool, output: int) -> Along:
         values = _bar_values(run, laws, output)
         stride = values[1] - values[0]
         p, q = (law.path_bars(values).mean(0) for law in laws)
-        variation = 0.5 * stride * np.abs(p - q).sum(1)
-        distance = None if names else stride**2 * np.abs(np.cumsum(p - q, 1)).sum(1)
+        variation, distance = _bars_apart(p, q, stride, bool(names))
     else:
         pairs = [_apart(laws, g, noise) for g in range(len(rows))]
         variation, distance = np.array(pairs).T
@@ -622,15 +608,10 @@ def _along(run: "Run", snapshot: "Snapshot", noise: bool, output: int) -> Along:
 
 def _candidates(run: "Run") -> tuple[np.ndarray, np.ndarray | None, str]:
     """Whole inputs: even along the one that varies, else rows of the data and beside them."""
+    if varying := varying_input(run, CANDIDATES):
+        x, rows = varying
+        return rows, x, varying_name(run)
     X, kept = run.dataset.X, run.scaler.kept
-    if kept.sum() == 1:
-        column = int(np.argmax(kept))
-        low, high = X[:, column].min(), X[:, column].max()
-        margin = 0.1 * (high - low) or 1.0
-        x = np.linspace(low - margin, high + margin, CANDIDATES)
-        rows = np.repeat(X[:1], CANDIDATES, 0)
-        rows[:, column] = x
-        return rows, x, run.dataset.input_names[column]
     rng = np.random.default_rng(0)
     rows = X[rng.permutation(len(X))[: CANDIDATES // 2]]
     beside = X[rng.integers(len(X), size=CANDIDATES - len(rows))]

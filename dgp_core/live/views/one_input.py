@@ -5,8 +5,7 @@ the model has it. The ε are fixed, so that a picture moves only as far as the p
 """
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +15,15 @@ from scipy import special
 from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.likelihoods import Bernoulli, Counts, Gaussian, RobustMax, Softmax, StudentT
 from dgp_core.gp.model import Bound, DeepGP
-from dgp_core.live.views.evaluate import Evaluated, evaluated
+from dgp_core.live.views.evaluate import Evaluated, evaluated, of_both
 from dgp_core.live.views.paths import (
     Judged,
     cdf,
     class_names,
     even_normals,
-    function_normals,
+    frame,
+    in_standard_units,
+    in_users_units,
     layer_title,
     mixture_probabilities,
     noise_variances,
@@ -31,6 +32,7 @@ from dgp_core.live.views.paths import (
     quantiles,
     readable,
     readable_mean,
+    spanning,
 )
 
 if TYPE_CHECKING:
@@ -150,38 +152,32 @@ def view_1d(
 
 
 def _view_1d(run: "Run", snapshot: "Snapshot", G: int, S: int, noise: bool) -> View1D:
-    data, scaler = run.dataset.rates, run.scaler
+    data, scaler, model = run.dataset.rates, run.scaler, snapshot.deep
     column = int(np.argmax(scaler.kept))
-    data_x = data.X[:, column]
-    low, high = data_x.min(), data_x.max()
-    margin = 0.1 * (high - low) or 1.0
-    x = np.linspace(low - margin, high + margin, G)
-    axis = _Axis.of(data, scaler, snapshot.deep)
+    x = spanning(data.X[:, column], G)
+    X = in_standard_units(scaler, x)[:, None]
+    axis = _Axis.of(data, scaler, model)
 
-    numbers = _numbers(evaluated(run, snapshot), x, scaler, axis, S, noise)
-    deep = _panel(snapshot.deep, numbers, snapshot.deep_bound, scaler, axis)
-    if snapshot.rival is snapshot.deep or len(snapshot.deep.layers) == 1:
-        rival = deep
-    else:
-        single = _numbers(evaluated(run, snapshot, "rival"), x, scaler, axis, S, noise)
-        rival = _panel(snapshot.rival, single, snapshot.rival_bound, scaler, axis)
-    kl = np.asarray(snapshot.deep_bound.kl, np.float64)
-    L = len(snapshot.deep.layers)
-    layers = tuple(
-        _layer_panel(x, part, scaler, float(kl[l]), l, L) for l, part in enumerate(numbers.layers)
-    )
+    def look(model: Evaluated, bound: Bound):
+        draws = model.function_draws(X, S)
+        return draws, _panel(model, bound, X, draws[-1][1][:, :, 0], scaler, axis, noise)
+
+    (draws, deep), (_, rival) = of_both(run, snapshot, look)
+    ready, kl = evaluated(run, snapshot), np.asarray(snapshot.deep_bound.kl, np.float64)
     return View1D(
         step=snapshot.step,
         x=x,
         x_name=data.input_names[column],
         y_name=data.output_names[0],
-        data_x=data_x,
+        data_x=data.X[:, column],
         data_y=data.Y[:, 0],
         deep=deep,
         rival=rival,
-        layers=layers,
-        noise_included=noise and isinstance(snapshot.deep.likelihood, Gaussian | StudentT),
-        counts=isinstance(snapshot.deep.likelihood, Counts),
+        layers=tuple(
+            _layer_panel(ready, l, x, H, F, scaler, float(kl[l])) for l, (H, F) in enumerate(draws)
+        ),
+        noise_included=noise and isinstance(model.likelihood, Gaussian | StudentT),
+        counts=isinstance(model.likelihood, Counts),
         classes=class_names(run),
     )
 
@@ -195,45 +191,14 @@ class _Axis:
 
     @classmethod
     def of(cls, data: Dataset, scaler: Scaler, model: DeepGP) -> "_Axis":
-        y, likelihood = data.Y[:, 0], model.likelihood
+        likelihood = model.likelihood
+        edges = np.linspace(*frame(data.Y[:, 0], likelihood), CELLS + 1)
         if isinstance(likelihood, Bernoulli):
-            edges = np.linspace(0.0, 1.0, CELLS + 1)
             return cls(edges, special.ndtri(edges))
-        room = 0.5 * (y.max() - y.min()) or 1.0
-        low, high = y.min() - room, y.max() + room
         if isinstance(likelihood, Counts):
-            edges = np.linspace(0.0, high, CELLS + 1)
             factor = np.log(edges[1:]) - np.asarray(likelihood.offset)[0]
             return cls(edges, np.concatenate([[-np.inf], factor]))
-        edges = np.linspace(low, high, CELLS + 1)
         return cls(edges, (edges - scaler.y_mean[0]) / scaler.y_scale[0])
-
-
-@dataclass(frozen=True, eq=False)
-class _LayerNumbers:
-    samples: np.ndarray
-    entering: Any
-    map_mean: Any
-    map_sd: Any
-    inducing: np.ndarray
-    u_mean: np.ndarray
-    u_sd: np.ndarray
-    departure: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Numbers:
-    """Everything that the pictures of one model need, in its own units."""
-
-    means: Any
-    """Of the mixture's components (S, G), noise included."""
-    variances: Any
-    quantiles: Any
-    masses: Any
-    """The mixture's share of each cell (H, G)."""
-    probabilities: Any
-    """Of several classes (G, C), which need nothing of the above."""
-    layers: tuple[_LayerNumbers, ...]
 
 
 @jax.jit
@@ -243,91 +208,72 @@ def _along_y(means: jax.Array, deviations: jax.Array, edges: jax.Array):
     return quantiles(means, deviations, LEVELS), jnp.diff(jnp.mean(cdf(z), 1), axis=0)
 
 
-def _layer_numbers(model: Evaluated, l: int, H: np.ndarray, F: np.ndarray) -> _LayerNumbers:
-    """A layer's map, q(u) and departure, given what enters (S, G, D) and leaves (S, G, P)."""
-    rows = H.reshape(-1, H.shape[2])
-    entering = map_mean = map_sd = None
-    if H.shape[2] == 1:
-        low, high = H.min(), H.max()
-        margin = 0.05 * (high - low) + 1e-6
-        entering = np.linspace(low - margin, high + margin, H.shape[1])
-        q = model.conditional(l, entering[:, None])
-        map_mean, map_sd = np.asarray(q.mean)[:, 0], np.sqrt(np.asarray(q.variance)[:, 0])
-    return _LayerNumbers(
-        samples=F[:, :, 0],
-        entering=entering,
-        map_mean=map_mean,
-        map_sd=map_sd,
-        inducing=np.asarray(model.layers[l].inducing)[:, 0],
-        u_mean=model.inducing_mean(l)[:, 0],
-        u_sd=model.inducing_sd(l)[:, 0],
-        departure=model.departure(l, rows),
-    )
-
-
-def _numbers(
-    model: Evaluated, x: np.ndarray, scaler: Scaler, axis: _Axis, n_draws: int, noise: bool
-) -> _Numbers:
-    """Everything of a model that its pictures need."""
-    kept, likelihood = scaler.kept, model.model.likelihood
-    X = ((x - scaler.x_mean[kept]) / scaler.x_scale[kept])[:, None]
+def _panel(
+    model: Evaluated,
+    bound: Bound,
+    X: np.ndarray,
+    draws: np.ndarray,
+    scaler: Scaler,
+    axis: _Axis,
+    noise: bool,
+) -> Panel | ClassPanel:
+    """What a model predicts at X (G, 1), given functions drawn there (S, G), in standard units."""
+    own, likelihood = model.model, model.model.likelihood
+    inducing = in_users_units(scaler, np.asarray(own.layers[0].inducing)[:, 0])
     q = model.components(X, even_normals(PATHS, model.widths))
-    means = variances = levels = masses = probabilities = None
     if isinstance(likelihood, RobustMax | Softmax):
         probabilities = np.asarray(mixture_probabilities(likelihood, q), np.float64)
-    else:
-        means, deviations = noisy(q, noise_variances(model.model, PATHS) * noise)
-        variances = deviations**2
-        levels, masses = (np.asarray(a) for a in _along_y(means, deviations, axis.latent))
-    shapes = tuple(layer.q_mean.shape for layer in model.layers)
-    layers, H = [], X[None]
-    for l, (eps_u, eps_r) in enumerate(function_normals(n_draws, len(x), shapes)):
-        F = model.functions(l, H, eps_u, eps_r)
-        layers.append(_layer_numbers(model, l, H, F))
-        H = model.beside(F, np.broadcast_to(X[None], (len(F), *X.shape)))
-    return _Numbers(means, variances, levels, masses, probabilities, tuple(layers))
-
-
-def _panel(
-    model: DeepGP, numbers: _Numbers, bound: Bound, scaler: Scaler, axis: _Axis
-) -> Panel | ClassPanel:
-    inducing = _x_back(scaler, numbers.layers[0].inducing)
-    if numbers.probabilities is not None:
-        return ClassPanel(numbers.probabilities.T, inducing, **parts(bound))
+        return ClassPanel(probabilities.T, inducing, **parts(bound))
+    means, deviations = noisy(q, noise_variances(own, PATHS) * noise)
+    levels, masses = (np.asarray(a) for a in _along_y(means, deviations, axis.latent))
     height = np.diff(axis.edges)
     return Panel(
-        mean=readable_mean(model, scaler, numbers.means, numbers.variances),
+        mean=readable_mean(own, scaler, means, deviations**2),
         levels=np.array(LEVELS),
-        quantiles=readable(model, scaler, numbers.quantiles),
+        quantiles=readable(own, scaler, levels),
         density_y=axis.edges[:-1] + 0.5 * height,
-        density=numbers.masses / height[:, None],
-        draws=readable(model, scaler, numbers.layers[-1].samples),
+        density=masses / height[:, None],
+        draws=readable(own, scaler, draws),
         inducing=inducing,
         **parts(bound),
     )
 
 
-def _x_back(scaler: Scaler, x: np.ndarray) -> np.ndarray:
-    return x * scaler.x_scale[scaler.kept] + scaler.x_mean[scaler.kept]
-
-
 def _layer_panel(
-    x: np.ndarray, part: _LayerNumbers, scaler: Scaler, kl: float, l: int, n_layers: int
+    model: Evaluated,
+    l: int,
+    x: np.ndarray,
+    H: np.ndarray,
+    F: np.ndarray,
+    scaler: Scaler,
+    kl: float,
 ) -> LayerPanel:
-    """One layer: x where it is the first, y (or f behind a link) where it is the last."""
-    shift, scale = (0.0, 1.0) if l < n_layers - 1 else (scaler.y_mean[0], scaler.y_scale[0])
-    alone = part.entering is not None
-    enters = partial(_x_back, scaler) if l == 0 else lambda z: z
+    """A layer, given what enters (S, G, D) and leaves (S, G, P), in standard units.
+
+    In the user's units is x where it is the first layer, and y (or f behind a link) where it is the
+    last.
+    """
+    L = len(model)
+    shift, scale = (scaler.y_mean[0], scaler.y_scale[0]) if l == L - 1 else (0.0, 1.0)
+    map_x = map_mean = map_sd = inducing = u_mean = u_sd = None
+    if H.shape[2] == 1:
+        map_x, map_mean, map_sd = (a[0] for a in model.map(l, H, len(x)))
+        map_mean, map_sd = map_mean[:, 0] * scale + shift, map_sd[:, 0] * scale
+        inducing = np.asarray(model.layers[l].inducing)[:, 0]
+        u_mean = model.inducing_mean(l)[:, 0] * scale + shift
+        u_sd = model.inducing_sd(l)[:, 0] * scale
+        if l == 0:
+            map_x, inducing = in_users_units(scaler, map_x), in_users_units(scaler, inducing)
     return LayerPanel(
         x=x,
-        samples=part.samples * scale + shift,
-        map_x=enters(part.entering) if alone else None,
-        map_mean=part.map_mean * scale + shift if alone else None,
-        map_sd=part.map_sd * scale if alone else None,
-        inducing=enters(part.inducing) if alone else None,
-        u_mean=part.u_mean * scale + shift if alone else None,
-        u_sd=part.u_sd * scale if alone else None,
-        departure=float(part.departure),
+        samples=F[:, :, 0] * scale + shift,
+        map_x=map_x,
+        map_mean=map_mean,
+        map_sd=map_sd,
+        inducing=inducing,
+        u_mean=u_mean,
+        u_sd=u_sd,
+        departure=model.departure(l, H.reshape(-1, H.shape[2])),
         kl=kl,
-        title=layer_title(l, n_layers),
+        title=layer_title(l, L),
     )

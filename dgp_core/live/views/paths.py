@@ -156,6 +156,60 @@ def all_finite(numbers: Any) -> jax.Array:
     return jnp.isfinite(sum(jnp.sum(leaf).astype(float) for leaf in jax.tree.leaves(numbers)))
 
 
+def spanning(x: np.ndarray, n: int) -> np.ndarray:
+    """So many even places over the range of x and a tenth of it on both sides (n,)."""
+    low, high = x.min(), x.max()
+    margin = 0.1 * (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, n)
+
+
+def varying_input(run: "Run", n: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """The one input that varies, over its range (n,), and whole rows there (n, D); None where
+    several do."""
+    X, kept = run.dataset.X, run.scaler.kept
+    if kept.sum() > 1:
+        return None
+    column = int(np.argmax(kept))
+    x = spanning(X[:, column], n)
+    rows = np.repeat(X[:1], n, 0)
+    rows[:, column] = x
+    return x, rows
+
+
+def varying_name(run: "Run") -> str:
+    """The name of the one input that varies; empty where several do."""
+    kept = run.scaler.kept
+    return run.dataset.input_names[int(np.argmax(kept))] if kept.sum() == 1 else ""
+
+
+def in_standard_units(scaler: Scaler, x: np.ndarray) -> np.ndarray:
+    """The inputs that vary (…, D), from the user's units."""
+    return (x - scaler.x_mean[scaler.kept]) / scaler.x_scale[scaler.kept]
+
+
+def in_users_units(scaler: Scaler, x: np.ndarray) -> np.ndarray:
+    """The inputs that vary (…, D), from standard units."""
+    return x * scaler.x_scale[scaler.kept] + scaler.x_mean[scaler.kept]
+
+
+def frame(y: np.ndarray, likelihood: Any) -> tuple[float, float]:
+    """The stretch of one output to show, the same at every moment of a run: all probabilities, or
+    the range of y (N,) and half of it on both sides, from 0 on for counts."""
+    if isinstance(likelihood, Bernoulli):
+        return 0.0, 1.0
+    room = 0.5 * (y.max() - y.min()) or 1.0
+    low = 0.0 if isinstance(likelihood, Counts) else float(y.min() - room)
+    return low, float(y.max() + room)
+
+
+def probability_moments(m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E Φ(f) and E Φ(f)² = Φ(a) − 2 T(a, 1/√(1+2v)), T Owen's function, a = m/√(1+v), of
+    f ~ N(m, v)."""
+    a = m / np.sqrt(1.0 + v)
+    p = special.ndtr(a)
+    return p, p - 2 * special.owens_t(a, 1.0 / np.sqrt(1.0 + 2 * v))
+
+
 def readable(model: DeepGP, scaler: Scaler, f: np.ndarray) -> np.ndarray:
     """What a person reads for a value of f: y, a rate or a probability; increasing in f."""
     if isinstance(model.likelihood, Bernoulli):

@@ -19,13 +19,14 @@ from dgp_core.gp.kernels import Kernel, Linear, Product, Stationary, Sum
 from dgp_core.gp.layers import Normal
 from dgp_core.gp.likelihoods import Bernoulli, Counts, RobustMax, Softmax
 from dgp_core.gp.model import SKETCH, Bound, DeepGP
-from dgp_core.live.views.evaluate import Evaluated, departure, evaluated
+from dgp_core.live.views.evaluate import Evaluated, evaluated, of_both
 from dgp_core.live.views.paths import (
     Judged,
     Sheet,
     cdf,
     class_names,
     even_normals,
+    in_users_units,
     layer_title,
     mixture_probabilities,
     noise_variances,
@@ -239,19 +240,16 @@ def _view_many(run: "Run", snapshot: "Snapshot") -> ViewMany:
     for k, d in enumerate(curves):
         part = slice(k * CURVE_POINTS, (k + 1) * CURVE_POINTS)
         X[part, d] = np.linspace(fixed.low[d], fixed.high[d], CURVE_POINTS)
-    numbers = _numbers(evaluated(run, snapshot), X, fixed)
-    deep = _panel(snapshot.deep, numbers, fixed, data, scaler, snapshot.deep_bound)
-    rival, single = deep, numbers
-    if len(snapshot.deep.layers) > 1:
-        single = _numbers(evaluated(run, snapshot, "rival"), X, fixed)
-        rival = _panel(snapshot.rival, single, fixed, data, scaler, snapshot.rival_bound)
-    kl = np.asarray(snapshot.deep_bound.kl, np.float64)
     which = 1 if len(classes) == 2 else fixed.common_class
-    both = [
-        _curves(model, part, scaler, which)
-        for model, part in ((snapshot.deep, numbers), (snapshot.rival, single))
-    ]
-    units = scaler.inputs_back(X)[:, scaler.kept]
+
+    def look(model: Evaluated, bound: Bound):
+        numbers = _numbers(model, X, fixed)
+        panel = _panel(model.model, numbers, fixed, data, scaler, bound)
+        return panel, _curves(model.model, numbers, len(fixed.rows), scaler, which)
+
+    (deep, deep_curves), (rival, rival_curves) = of_both(run, snapshot, look)
+    kl = np.asarray(snapshot.deep_bound.kl, np.float64)
+    units = in_users_units(scaler, X)
     return ViewMany(
         step=snapshot.step,
         y_name=data.output_names[0],
@@ -265,11 +263,12 @@ def _view_many(run: "Run", snapshot: "Snapshot") -> ViewMany:
             tuple(fixed.names[d] for d in top), sharp[0][top], sharp[1][top], len(order)
         ),
         responses=tuple(
-            _response(fixed.names[d], units[:, d], both, k) for k, d in enumerate(curves)
+            _response(fixed.names[d], units[:, d], deep_curves, rival_curves, k)
+            for k, d in enumerate(curves)
         ),
         deep=deep,
         rival=rival,
-        layers=_hidden(snapshot.deep, numbers, fixed, data, scaler, kl),
+        layers=_hidden(evaluated(run, snapshot), fixed, data, scaler, kl),
     )
 
 
@@ -291,9 +290,6 @@ class _Numbers:
     """(R,), noise included."""
     probabilities: Any
     """Of classes with a latent each (G, C)."""
-    hidden: Any
-    """The rows as they leave each layer, (R, P) a layer."""
-    departures: Any
 
 
 @jax.jit
@@ -306,9 +302,9 @@ def _along_y(means: jax.Array, deviations: jax.Array, y: jax.Array):
 def _numbers(model: Evaluated, curves: np.ndarray, fixed: _Fixed) -> _Numbers:
     """Everything of a model that its pictures need."""
     likelihood, R = model.model.likelihood, len(fixed.X)
-    n_paths = FEW_PATHS if max(model.widths, default=1) > WIDE else PATHS
     X, y = padded(fixed.X), padded(fixed.y)
     kept = np.r_[:R, len(X) : len(X) + len(curves)]
+    n_paths = _n_paths(model)
     q = model.components(np.concatenate([X, curves]), even_normals(n_paths, model.widths))
     latent = levels = pit = probabilities = None
     if isinstance(likelihood, RobustMax | Softmax):
@@ -317,12 +313,11 @@ def _numbers(model: Evaluated, curves: np.ndarray, fixed: _Fixed) -> _Numbers:
         latent = Normal(*(np.asarray(a)[:, kept, 0] for a in q))  # pyright: ignore
         along = _along_y(*noisy(q, noise_variances(model.model, n_paths)), y)
         levels, pit = np.asarray(along[0])[:, kept], np.asarray(along[1])[:R]
-    hidden, departures = [], []
-    for l, (H, q) in enumerate(model.mean_path(fixed.X)):
-        mean, w = np.asarray(q.mean), model.mean_function(l, H)
-        hidden.append(mean)
-        departures.append(departure(mean if w is None else mean - w, w))
-    return _Numbers(latent, levels, pit, probabilities, hidden, departures)
+    return _Numbers(latent, levels, pit, probabilities)
+
+
+def _n_paths(model: Evaluated) -> int:
+    return FEW_PATHS if max(model.widths, default=1) > WIDE else PATHS
 
 
 def _class_probabilities(model: DeepGP, numbers: _Numbers) -> np.ndarray | None:
@@ -396,18 +391,20 @@ def _counts(
     return np.quantile(drawn, BAND, axis=0), count_pit(m, v, y, rng, size)
 
 
-def _curves(model: DeepGP, numbers: _Numbers, scaler: Scaler, which: int):
-    """Every response curve on end, and its band."""
-    R = len(numbers.hidden[0])
+def _curves(
+    model: DeepGP, numbers: _Numbers, R: int, scaler: Scaler, which: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Every response curve on end behind the R rows, and its band."""
     if numbers.probabilities is not None:
         return numbers.probabilities[R:, which], None
     latent = (a[:, R:] for a in numbers.latent)
     return readable_mean(model, scaler, *latent), readable(model, scaler, numbers.levels[:, R:])
 
 
-def _response(name: str, x: np.ndarray, both, k: int) -> Response:
+def _response(name: str, x: np.ndarray, both_deep, both_rival, k: int) -> Response:
+    """The k-th input's curve and band, of both models."""
     part = slice(k * CURVE_POINTS, (k + 1) * CURVE_POINTS)
-    (deep, deep_band), (rival, rival_band) = both
+    (deep, deep_band), (rival, rival_band) = both_deep, both_rival
     return Response(
         name=name,
         x=x[part],
@@ -419,17 +416,14 @@ def _response(name: str, x: np.ndarray, both, k: int) -> Response:
 
 
 def _hidden(
-    model: DeepGP,
-    numbers: _Numbers,
-    fixed: _Fixed,
-    data: Dataset,
-    scaler: Scaler,
-    kl: np.ndarray,
+    model: Evaluated, fixed: _Fixed, data: Dataset, scaler: Scaler, kl: np.ndarray
 ) -> tuple[HiddenPanel, ...]:
-    L, panels = len(model.layers), []
-    linked = isinstance(model.likelihood, Bernoulli | Counts | RobustMax | Softmax)
-    for l, F in enumerate(numbers.hidden):
-        words = "what leaves"
+    """The rows shown as they leave each layer, first to last."""
+    L, panels = len(model), []
+    linked = isinstance(model.model.likelihood, Bernoulli | Counts | RobustMax | Softmax)
+    for l, (H, q) in enumerate(model.mean_path(fixed.X)):
+        F, words = np.asarray(q.mean), "what leaves"
+        departure = model.departure(l, H, F)
         if l == L - 1:
             words = (
                 f"f, of which {data.output_names[0]} follows" if linked else data.output_names[0]
@@ -441,7 +435,7 @@ def _hidden(
                 points=sheet.place(F, fixed.first_component),
                 names=sheet.names,
                 width=F.shape[1],
-                departure=float(numbers.departures[l]),
+                departure=departure,
                 kl=float(kl[l]),
                 title=layer_title(l, L),
             )
@@ -455,9 +449,8 @@ def right_on(run: "Run", snapshot: "Snapshot", name: str, data: Dataset) -> tupl
 
     def share(which: str) -> float:
         model = evaluated(run, snapshot, which)
-        n_paths = FEW_PATHS if max(model.widths, default=1) > WIDE else PATHS
         X = padded(run.scaler.inputs(data.X))
-        q = model.components(X, even_normals(n_paths, model.widths))
+        q = model.components(X, even_normals(_n_paths(model), model.widths))
         likelihood = model.model.likelihood
         assert isinstance(likelihood, RobustMax | Softmax)
         best = np.asarray(mixture_probabilities(likelihood, q))[: len(data)].argmax(1)

@@ -15,17 +15,21 @@ from dgp_core.gp.data import Scaler
 from dgp_core.gp.layers import Normal
 from dgp_core.gp.likelihoods import Bernoulli, Counts, RobustMax, Softmax
 from dgp_core.gp.model import Bound, DeepGP
-from dgp_core.live.views.evaluate import Evaluated, departure, evaluated
+from dgp_core.live.views.evaluate import Evaluated, evaluated, of_both
 from dgp_core.live.views.paths import (
     Judged,
     Sheet,
     class_names,
     even_normals,
+    in_standard_units,
+    in_users_units,
     layer_title,
     mixture_probabilities,
     parts,
+    probability_moments,
     readable_mean,
     shown_rows,
+    spanning,
 )
 
 if TYPE_CHECKING:
@@ -140,23 +144,16 @@ def view_2d(run: "Run", snapshot: "Snapshot") -> View2D:
 def _view_2d(run: "Run", snapshot: "Snapshot") -> View2D:
     data, scaler = run.dataset.rates, run.scaler
     columns = np.flatnonzero(scaler.kept)
-    low, high = data.X[:, columns].min(0), data.X[:, columns].max(0)
-    margin = np.where(high > low, 0.1 * (high - low), 1.0)
-    a, b = (np.linspace(low[d] - margin[d], high[d] + margin[d], SIDE) for d in (0, 1))
+    a, b = (spanning(data.X[:, column], SIDE) for column in columns)
     rows = shown_rows(len(data))
     points = data.X[rows][:, columns]
     classes = class_names(run)
-
-    numbers = _numbers(evaluated(run, snapshot), a, b, points, scaler)
-    deep = _panel(snapshot.deep, numbers, snapshot.deep_bound, scaler)
-    rival = deep
-    if len(snapshot.deep.layers) > 1:
-        single = _numbers(evaluated(run, snapshot, "rival"), a, b, points, scaler)
-        rival = _panel(snapshot.rival, single, snapshot.rival_bound, scaler)
+    grid = in_standard_units(scaler, np.stack(np.meshgrid(a, b), -1).reshape(-1, 2))
+    deep, rival = of_both(run, snapshot, lambda model, bound: _panel(model, bound, grid, scaler))
     names = (data.input_names[columns[0]], data.input_names[columns[1]])
     value_name, doubt_name = _words(snapshot.deep, data.output_names[0], classes)
     kl = np.asarray(snapshot.deep_bound.kl, np.float64)
-    layers = _warps(snapshot.deep, numbers, len(points), scaler, names, data.output_names[0], kl)
+    X = np.concatenate([grid, in_standard_units(scaler, points)])
     return View2D(
         step=snapshot.step,
         a=a,
@@ -172,7 +169,7 @@ def _view_2d(run: "Run", snapshot: "Snapshot") -> View2D:
         classes=classes,
         deep=deep,
         rival=rival,
-        layers=layers,
+        layers=_warps(evaluated(run, snapshot), X, scaler, names, data.output_names[0], kl),
     )
 
 
@@ -189,84 +186,11 @@ def _words(model: DeepGP, y_name: str, classes: tuple[str, ...]) -> tuple[str, s
     return f"mean of {y_name}", f"deviation of a new {y_name}"
 
 
-@dataclass(frozen=True, eq=False)
-class _Layer:
-    leaving: Any
-    """Grid points first, then rows (G, P)."""
-    inducing: Any
-    u_mean: Any
-    departure: Any
-    low: Any
-    """Of what enters, where the layer has a map of its own; else None."""
-    high: Any
-    map_q: Any
-
-
-@dataclass(frozen=True, eq=False)
-class _Numbers:
-    """Everything that the pictures of one model need, in its own units."""
-
-    inputs: Any
-    mean: Any
-    """Of y's first output (B·A,), None behind a link of classes."""
-    variance: Any
-    latent: Any
-    """The components of f (S, B·A) behind the link of two classes."""
-    probabilities: Any
-    """Of classes with a latent each (B·A, C)."""
-    layers: tuple[_Layer, ...]
-
-
-def _layer(model: Evaluated, l: int, H: np.ndarray, q: Normal) -> _Layer:
-    """A layer's part, given what enters (G, D) and the q that leaves."""
-    last, likelihood = l == len(model) - 1, model.model.likelihood
-    mean, w = np.asarray(q.mean), model.mean_function(l, H)
-    low = high = map_q = None
-    if H.shape[1] == 2 and (mean.shape[1] == 1 or last):
-        low, high = H.min(0), H.max(0)
-        share = np.linspace(0.0, 1.0, MAP_SIDE)
-        corners = np.stack(np.meshgrid(share, share), -1).reshape(-1, 2)
-        map_q = model.conditional(l, low[None] + (high - low)[None] * corners)
-        if last and isinstance(likelihood, RobustMax | Softmax):
-            map_q = jax.tree.map(lambda a: a[None], map_q)
-            map_q = np.asarray(mixture_probabilities(likelihood, map_q), np.float64)
-    return _Layer(
-        leaving=mean,
-        inducing=np.asarray(model.layers[l].inducing),
-        u_mean=model.inducing_mean(l),
-        departure=departure(mean if w is None else mean - w, w),
-        low=low,
-        high=high,
-        map_q=map_q,
-    )
-
-
 @jax.jit
 def _moments(likelihood, q: Normal):
     """Mean and variance of y's first output over all paths (G,)."""
     m, v = jax.vmap(likelihood.moments)(q.mean, q.variance)
     return jnp.mean(m[:, :, 0], 0), jnp.mean(v[:, :, 0], 0) + jnp.var(m[:, :, 0], 0)
-
-
-def _numbers(model: Evaluated, a, b, points: np.ndarray, scaler: Scaler) -> _Numbers:
-    """Everything of a model that its pictures need."""
-    kept, likelihood = scaler.kept, model.model.likelihood
-
-    def standard(X):
-        return (X - scaler.x_mean[kept]) / scaler.x_scale[kept]
-
-    grid = standard(np.stack(np.meshgrid(a, b), -1).reshape(-1, 2))
-    q = model.components(grid, even_normals(PATHS, model.widths))
-    mean = variance = latent = probabilities = None
-    if isinstance(likelihood, RobustMax | Softmax):
-        probabilities = np.asarray(mixture_probabilities(likelihood, q), np.float64)
-    elif isinstance(likelihood, Bernoulli):
-        latent = Normal(q.mean[:, :, 0], q.variance[:, :, 0])
-    else:
-        mean, variance = (np.asarray(part) for part in _moments(likelihood, q))
-    X = np.concatenate([grid, standard(points)])
-    layers = [_layer(model, l, H, q) for l, (H, q) in enumerate(model.mean_path(X))]
-    return _Numbers(X, mean, variance, latent, probabilities, tuple(layers))
 
 
 def _reading(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -276,24 +200,25 @@ def _reading(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     return probabilities.max(-1), probabilities.argmax(-1)
 
 
-def _panel(model: DeepGP, numbers: _Numbers, bound: Bound, scaler: Scaler) -> PlanePanel:
+def _panel(model: Evaluated, bound: Bound, grid: np.ndarray, scaler: Scaler) -> PlanePanel:
+    """What a model predicts at the grid's places (B·A, 2), in standard units."""
+    likelihood = model.model.likelihood
+    q = model.components(grid, even_normals(PATHS, model.widths))
     winner = probabilities = None
-    if numbers.probabilities is not None:
-        value, winner = _reading(numbers.probabilities)
-        probabilities = numbers.probabilities.T
-        doubt = special.entr(numbers.probabilities).sum(1) / np.log(2)
-    elif numbers.latent is not None:
-        m, v = numbers.latent
-        z = m / np.sqrt(1.0 + v)
-        p = special.ndtr(z)
-        # E[Φ(f)²] = Φ(z) − 2T(z, 1/√(1+2v)), T Owen's.
-        square = p - 2 * special.owens_t(z, 1 / np.sqrt(1.0 + 2 * v))
+    if isinstance(likelihood, RobustMax | Softmax):
+        p = np.asarray(mixture_probabilities(likelihood, q), np.float64)
+        value, winner = _reading(p)
+        probabilities, doubt = p.T, special.entr(p).sum(1) / np.log(2)
+    elif isinstance(likelihood, Bernoulli):
+        m, v = (np.asarray(part)[:, :, 0] for part in q)
+        p, square = probability_moments(m, v)
         value = p.mean(0)
         doubt = np.sqrt(np.maximum(square.mean(0) - value**2, 0.0))
         probabilities = np.stack([1 - value, value])
     else:
-        value = numbers.mean * scaler.y_scale[0] + scaler.y_mean[0]
-        doubt = np.sqrt(numbers.variance) * scaler.y_scale[0]
+        mean, variance = (np.asarray(part) for part in _moments(likelihood, q))
+        value = mean * scaler.y_scale[0] + scaler.y_mean[0]
+        doubt = np.sqrt(variance) * scaler.y_scale[0]
 
     def square_of(values):
         return None if values is None else values.reshape(*values.shape[:-1], SIDE, SIDE)
@@ -303,64 +228,56 @@ def _panel(model: DeepGP, numbers: _Numbers, bound: Bound, scaler: Scaler) -> Pl
         winner=square_of(winner),
         probabilities=square_of(probabilities),
         doubt=doubt.reshape(SIDE, SIDE),
-        inducing=_x_back(scaler, numbers.layers[0].inducing),
+        inducing=in_users_units(scaler, np.asarray(model.layers[0].inducing)),
         **parts(bound),
     )
 
 
-def _x_back(scaler: Scaler, X: np.ndarray) -> np.ndarray:
-    return X * scaler.x_scale[scaler.kept] + scaler.x_mean[scaler.kept]
-
-
 def _warps(
-    model: DeepGP,
-    numbers: _Numbers,
-    n_points: int,
+    model: Evaluated,
+    X: np.ndarray,
     scaler: Scaler,
     names: tuple[str, str],
     y_name: str,
     kl: np.ndarray,
 ) -> tuple[WarpPanel, ...]:
-    """A panel for each layer, first to last."""
-    X = _x_back(scaler, numbers.inputs)
-    n_grid, L = SIDE * SIDE, len(model.layers)
-    rows = slice(n_grid, n_grid + n_points)
-    measured = not isinstance(model.likelihood, Bernoulli | Counts | RobustMax | Softmax)
-    entering, panels = numbers.inputs, []
-    for l, layer in enumerate(numbers.layers):
-        H, Z, leaving, u = entering, layer.inducing, layer.leaving, layer.u_mean
+    """A panel for each layer, first to last; X has the grid's places first, then the rows shown."""
+    x = in_users_units(scaler, X)[:, 0]
+    L, panels = len(model), []
+    grid, rows = slice(SIDE * SIDE), slice(SIDE * SIDE, None)
+    linked = isinstance(model.model.likelihood, Bernoulli | Counts | RobustMax | Softmax)
+    for l, (entering, q) in enumerate(model.mean_path(X)):
+        H, Z = entering, np.asarray(model.layers[l].inducing)
+        leaving, u = np.asarray(q.mean), model.inducing_mean(l)
+        departure = model.departure(l, entering, leaving)
         words = "what leaves"
         if l == 0:
-            H, Z = X, _x_back(scaler, Z)
+            H, Z = in_users_units(scaler, H), in_users_units(scaler, Z)
         if l == L - 1:
-            words = y_name if measured else f"f, of which {y_name} follows"
-            if measured:
-                leaving, u = (f * scaler.y_scale + scaler.y_mean for f in (leaving, u))
+            words = f"f, of which {y_name} follows" if linked else y_name
+            leaving, u = (f * scaler.y_scale + scaler.y_mean for f in (leaving, u))
         before = Sheet.of(H[rows], "what enters", names[0])
         after = Sheet.of(leaving[rows], words, names[0])
-        into, out = before.place(H, X[:, 0]), after.place(leaving, X[:, 0])
+        into, out = before.place(H, x), after.place(leaving, x)
         alone_in, alone_out = H.shape[1] == 1, leaving.shape[1] == 1
         panels.append(
             WarpPanel(
-                lines_in=_lines(into[:n_grid]),
-                lines_out=_lines(out[:n_grid]),
+                lines_in=_lines(into[grid]),
+                lines_out=_lines(out[grid]),
                 points_in=into[rows],
                 points_out=out[rows],
                 names_in=names if l == 0 else before.names,
                 names_out=after.names,
                 inducing=None if alone_in else before.place(Z, Z[:, 0]),
                 u_mean=None if alone_out else after.place(u, u[:, 0]),
-                **_own_map(model, layer, scaler, l),
+                **_own_map(model, l, entering, scaler),
                 width_in=H.shape[1],
                 width_out=leaving.shape[1],
-                departure=float(layer.departure),
+                departure=departure,
                 kl=float(kl[l]),
                 title=layer_title(l, L),
             )
         )
-        entering = layer.leaving
-        if model.concatenate:
-            entering = np.concatenate([layer.leaving, numbers.inputs], 1)
     return tuple(panels)
 
 
@@ -370,22 +287,26 @@ def _lines(grid: np.ndarray) -> np.ndarray:
     return np.concatenate([square[::EVERY], square[:, ::EVERY].swapaxes(0, 1)])
 
 
-def _own_map(model: DeepGP, layer: _Layer, scaler: Scaler, l: int) -> dict[str, Any]:
+def _own_map(model: Evaluated, l: int, entering: np.ndarray, scaler: Scaler) -> dict[str, Any]:
     """A layer's reading over the plane that enters it."""
-    if layer.map_q is None:
+    last, own, likelihood = l == len(model) - 1, model.model, model.model.likelihood
+    if entering.shape[1] != 2 or not (last or model.layers[l].q_mean.shape[1] == 1):
         return dict(map_a=None, map_b=None, map_value=None, map_winner=None)
-    share = np.linspace(0.0, 1.0, MAP_SIDE)[:, None]
-    places = layer.low + (layer.high - layer.low) * share
-    if l == 0:
-        places = _x_back(scaler, places)
+    low, high = entering.min(0), entering.max(0)
+    share = np.linspace(0.0, 1.0, MAP_SIDE)
+    corners = np.stack(np.meshgrid(share, share), -1).reshape(-1, 2)
+    q = model.conditional(l, low[None] + (high - low)[None] * corners)
+    q = Normal(*(np.asarray(part)[None] for part in q))  # pyright: ignore[reportArgumentType]
     winner = None
-    if isinstance(layer.map_q, np.ndarray):
-        value, winner = _reading(layer.map_q)
-    elif l < len(model.layers) - 1:
-        value = layer.map_q.mean[:, 0]
+    if not last:
+        value = q.mean[0, :, 0]
+    elif isinstance(likelihood, RobustMax | Softmax):
+        value, winner = _reading(np.asarray(mixture_probabilities(likelihood, q), np.float64))
     else:
-        m, v = (a[None, :, 0] for a in layer.map_q)
-        value = readable_mean(model, scaler, m, v)
+        value = readable_mean(own, scaler, *(np.asarray(part)[..., 0] for part in q))
+    places = low + (high - low) * share[:, None]
+    if l == 0:
+        places = in_users_units(scaler, places)
     side = (MAP_SIDE, MAP_SIDE)
     return dict(
         map_a=places[:, 0],

@@ -29,7 +29,13 @@ from dgp_core.live.views import one_input as views_1d
 from dgp_core.live.views.evaluate import Evaluated
 from dgp_core.live.views.gallery import Gallery
 from dgp_core.live.views.one_input import LEVELS
-from dgp_core.live.views.paths import function_normals
+from dgp_core.live.views.paths import (
+    even_normals,
+    function_normals,
+    in_standard_units,
+    noise_variances,
+    noisy,
+)
 from dgp_core.live.views.playground import ClassPanel, has_view_1d, view_1d
 from dgp_core.training.train import TrainSpec
 from tests.core.runs import moved, trained
@@ -66,9 +72,10 @@ def view(run):
 
 def mixture_of(run: Run, model, view) -> Mixture:
     """The view's own components of y in the user's units."""
-    axis = views_1d._Axis.of(run.dataset, run.scaler, model)
-    numbers = views_1d._numbers(Evaluated(model, run.size), view.x, run.scaler, axis, 8, True)
-    mixture = Mixture(numbers.means[:, :, None], numbers.variances[:, :, None])
+    ready, X = Evaluated(model, run.size), in_standard_units(run.scaler, view.x)[:, None]
+    q = ready.components(X, even_normals(views_1d.PATHS, ready.widths))
+    means, deviations = noisy(q, noise_variances(model, views_1d.PATHS))
+    mixture = Mixture(means[:, :, None], deviations[:, :, None] ** 2)
     return mixture.affine(run.scaler.y_scale, run.scaler.y_mean)
 
 
