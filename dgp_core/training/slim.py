@@ -1,10 +1,11 @@
 """A compiled program without what only the compiler needed, for a server that loads many.
 
 XLA keeps the whole optimised HLO of a program that it loads, some four kilobytes an instruction,
-and four of five stand inside fusions, which are machine code by then. Here the body of a fusion
-becomes its parameters and one opaque root, in the serialised program: that halves the memory of a
-loaded program and the time to load it. Fusions that update an array in place stay as they are,
-since XLA looks inside them to see which buffers are one.
+and four of five stand inside fusions, which are machine code by then. Here the body of a loop
+fusion becomes its parameters and one opaque root, in the serialised program: that halves the memory
+of a loaded program and the time to load it. Fusions that update an array in place stay as they are,
+since XLA looks inside them to see which buffers are one, and so do custom fusions, which it hands
+to a library when they are first run.
 
 The numbers of fields are those of XLA's hlo.proto, written where they are used; a program of
 another form is handed back as it came.
@@ -73,29 +74,56 @@ def _change(message: bytes, path: tuple[int, ...], change: Callable[[bytes], byt
 
 
 def _slim_module(module: bytes) -> bytes:
-    """HloModuleProto: computations are its field 3."""
+    """HloModuleProto: computations (3)."""
+    own = list(_fields(module))
+    computations = {
+        place: list(_fields(_bytes(field))) for place, field in enumerate(own) if field.number == 3
+    }
+    loops = {
+        called
+        for computation in computations.values()
+        for instruction in _instructions(computation)
+        for called in _loop_fusion_of(instruction)
+    }
     return b"".join(
-        _message(3, _slim_computation(_bytes(field))) if field.number == 3 else field.raw
-        for field in _fields(module)
+        _message(3, _slim_computation(computations[place], loops))
+        if place in computations
+        else field.raw
+        for place, field in enumerate(own)
     )
 
 
-def _slim_computation(computation: bytes) -> bytes:
-    """HloComputationProto: instructions (2), the root's id (6), whether a fusion's body (7)."""
-    own = list(_fields(computation))
-    fusion = any(field.number == 7 and field.value for field in own)
-    bodies = [list(_fields(_bytes(field))) for field in own if field.number == 2]
-    if not fusion or any(_value(body, 2) in IN_PLACE for body in bodies):
-        return computation
-    root = next(field.value for field in own if field.number == 6)
-    kept = []
-    for body in bodies:  # HloInstructionProto: opcode (2), id (35)
-        if _value(body, 2) == b"parameter":
-            kept.append(b"".join(field.raw for field in body if field.number != 7))  # metadata
-        elif _value(body, 35) == root:
-            kept.append(_opaque(body))
-    rest = b"".join(field.raw for field in own if field.number != 2)
-    return b"".join(_message(2, body) for body in kept) + rest
+def _instructions(computation: list[Field]) -> list[list[Field]]:
+    """HloComputationProto: instructions (2)."""
+    return [list(_fields(_bytes(field))) for field in computation if field.number == 2]
+
+
+def _loop_fusion_of(instruction: list[Field]) -> list[int]:
+    """HloInstructionProto: the computations called (38) where the fusion's kind (11) is a loop."""
+    if not any(field.number == 11 and field.value == b"kLoop" for field in instruction):
+        return []
+    found, called = [], b"".join(_bytes(field) for field in instruction if field.number == 38)
+    at = 0
+    while at < len(called):
+        number, at = _varint(called, at)
+        found.append(number)
+    return found
+
+
+def _slim_computation(computation: list[Field], loops: set[int]) -> bytes:
+    """HloComputationProto: id (5), the root's id (6); HloInstructionProto: opcode (2), id (35)."""
+    instructions = _instructions(computation)
+    in_place = any(_value(instruction, 2) in IN_PLACE for instruction in instructions)
+    if in_place or _value(computation, 5) not in loops:
+        return b"".join(field.raw for field in computation)
+    root, kept = _value(computation, 6), []
+    for instruction in instructions:
+        if _value(instruction, 2) == b"parameter":
+            kept.append(b"".join(field.raw for field in instruction))
+        elif _value(instruction, 35) == root:
+            kept.append(_opaque(instruction))
+    rest = b"".join(field.raw for field in computation if field.number != 2)
+    return b"".join(_message(2, instruction) for instruction in kept) + rest
 
 
 def _opaque(instruction: list[Field]) -> bytes:

@@ -30,7 +30,7 @@ def everything(A: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 @pytest.fixture(scope="module")
 def compiled():
-    arguments = jnp.linspace(-1, 1, 36).reshape(6, 6), jnp.asarray(5)
+    arguments = jnp.linspace(-1, 1, 32**2).reshape(32, 32), jnp.asarray(5)
     with without_cache():
         return jax.jit(everything).lower(*arguments).compile(), arguments
 
@@ -57,6 +57,8 @@ def test_fusions_lose_their_bodies_and_those_in_place_do_not(compiled):
     assert "exponential(" in before and "exponential(" not in after
     assert before.count("dynamic-update-slice(") == after.count("dynamic-update-slice(") > 0
     assert before.count(" fusion(") == after.count(" fusion(")
+    assert before.count("kind=kCustom") == after.count("kind=kCustom") > 0
+    assert before.count(" dot(") == after.count(" dot(") > 0
 
 
 @pytest.mark.parametrize(
