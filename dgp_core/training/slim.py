@@ -48,7 +48,7 @@ def _longest(payload: bytes) -> tuple[int, int, bytes]:
     found = [
         (position, value)
         for opcode, value, position in pickletools.genops(payload)
-        if opcode.name == "BINBYTES"
+        if opcode.name == "BINBYTES" and isinstance(value, bytes) and position is not None
     ]
     start, executable = max(found, key=lambda pair: len(pair[1]))
     return start, start + 5 + len(executable), executable
