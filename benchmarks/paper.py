@@ -155,6 +155,8 @@ def report(rows: Sequence[dict]) -> list[dict]:
             line[f"paper {score}"] = "–" if paper is None else figure(*paper, digits=2)
             verdict = "–" if paper is None else "met" if met(score, ours[0], paper) else "missed"
             line[f"{score} is"] = verdict
+        recipes = dict.fromkeys(row["recipe"] for row in of_key)
+        line["recipe"] = ", ".join(filter(None, recipes))
         line["s a split"] = f"{np.mean([row['seconds'] for row in of_key]):.1f}"
         lines.append(line)
     return lines
