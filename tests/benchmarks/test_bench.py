@@ -3,6 +3,7 @@
 import json
 
 from benchmarks import bench
+from benchmarks.recipes import CHOSEN
 
 
 def test_every_aim_is_met_or_missed(tmp_path, monkeypatch):
@@ -10,7 +11,7 @@ def test_every_aim_is_met_or_missed(tmp_path, monkeypatch):
         return {"ms": 2.0, "ratio_to_limit": 1.4 if workload == "A" else 1.6, "aim": 1.5}
 
     def fit(dataset, model, i, recipe, inner):
-        assert (dataset.name, i, recipe, inner) == ("concrete", 0, "default", False)
+        assert (dataset.name, i, recipe, inner) == ("concrete", 0, CHOSEN, False)
         return {"loglik": {"sgp": -3.2, "dgp2": -3.1}[model]}
 
     monkeypatch.setattr(bench, "measure_step", step)
