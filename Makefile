@@ -5,6 +5,9 @@ BIN := .venv/bin
 COMMA := ,
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
+# Packages are installed without bytecode; were it never kept, each process would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: app class test lint bench tables peers
 
 app: .venv/app.stamp

@@ -22,6 +22,10 @@ FLAG = "--xla_cpu_use_fusion_emitters=false"
 if FLAG not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}".strip()
 
+# One thread a process for XLA: several processes share the cores already, small steps take a third
+# less time, and no number changes.
+os.environ.setdefault("NPROC", "1")
+
 # Programs that were compiled once serve the suite's other processes, and later runs of it: workers
 # and the tests' servers hear of the folder by the environment. JAX's own keys leave out what the
 # processor can do.
