@@ -163,7 +163,9 @@ def worst(names: tuple[str, ...]) -> str:
 def recipe() -> str:
     """How long our models were trained, from the shortest on."""
     lengths = {
-        (row["steps"], row["row_visits"] // row["steps"]) for row in measured() if row["steps"]
+        (row["steps"], row["row_visits"] // row["steps"])
+        for row in measured()
+        if row.get("row_visits")
     }
     return " or ".join(f"{n:,} steps of {B:,} rows" for n, B in sorted(lengths)) or "no steps"
 
