@@ -15,9 +15,12 @@ ROOT = Path(__file__).parents[2]
 START_SECONDS = 120
 START = """
 import time
+from functools import partial
+from dgp_core.evaluation import boosting
 from dgp_core.live import workshop
 from dgp_core.live.run import Run
 workshop.IDLE_SECONDS = 6.0
+boosting._trees = partial(boosting._trees, max_iter=10)
 from pages.ui import startup
 from pages.ui.choices import STEPS
 from pages.ui.stage import server
@@ -42,6 +45,7 @@ def served(for_tests: bool = False, log: Path | None = None) -> Iterator[tuple[s
     For tests, the cache is the user's own and only what is needed is compiled, half as many frames
     keep the browser busy, runs that nobody watches any more stop after 6 seconds, not 30, and those
     that somebody watches train for a quarter of the time: they would take the cores of other tests.
+    Gradient boosting has 10 trees, not 100, for every quantile of every fold.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

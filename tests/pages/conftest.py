@@ -1,8 +1,11 @@
 """For the tests of pages: many small models are compiled, and few steps are taken."""
 
+from functools import partial
+
 import jax
 import pytest
 
+from dgp_core.evaluation import boosting
 from dgp_core.live import run, workshop
 from dgp_core.live.run import Run
 from pages.ui.stage import server
@@ -27,6 +30,14 @@ def soon_idle():
     """Runs that a test has left do not train on beside the next ones for half a minute."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workshop, "IDLE_SECONDS", 3.0)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    """Gradient boosting of 10 trees, not 100: it is fitted for every quantile of every fold."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boosting, "_trees", partial(boosting._trees, max_iter=10))
         yield
 
 
