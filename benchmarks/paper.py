@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks.recipes import CHOSEN, RECIPES, fit, recipe_for
 from benchmarks.report import append_row, print_table, provenance, read_rows
+from datasets.measured import of_one_recipe
 from datasets.printed import Printed, Score, printed
 from dgp_core.evaluation.scores import log_likelihood, rmse
 from dgp_core.gp.data import Dataset, Scaler, split
@@ -218,7 +219,8 @@ def main():
         if options.data is None:
             parser.error("--data names the folder of .npz files; --report needs none")
         run(options, recipes, log)
-    print_table(tried(read_rows(log)) if options.inner else report(read_rows(log)))
+    rows = read_rows(log)
+    print_table(tried(rows) if options.inner else report(of_one_recipe(rows)))
 
 
 def jobs(options: argparse.Namespace, recipes: list[str]) -> list[tuple[str, str, int, str]]:
