@@ -1,9 +1,9 @@
 """Compiled programs of size classes: made once, kept on disk, loaded when somebody needs one.
 
-A program takes seconds to compile and some twenty megabytes once it is loaded, twice that where it
-is not slim (`slim.py`). A server lets
-processes of their own compile (`Programs.employ`), so that neither the memory nor the time of it is
-the server's, and lets go of programs that nobody has used for a while.
+A program takes seconds to compile, and some forty megabytes once it is loaded, or half of that
+where it has been made slim (`slim.py`). A server lets processes of their own compile
+(`Programs.employ`), so that neither the memory nor the time of it is the server's, and lets go of
+programs that nobody has used for a while.
 
 Programs are code, and loading one runs it: their folder is the user's own, as JAX's cache is.
 """
@@ -238,15 +238,21 @@ class Programs:
             self._compilers = None
 
     def store(self, program: Program) -> None:
-        """Compiles a program and keeps it on disk, slim where that loads: what a compiler does."""
+        """Compiles a program and keeps it on disk: what a compiler does."""
         path = self._path(program)
-        if path is None or path.is_file():
-            return
-        payload = serialize_executable.serialize(compile_program(program))[0]
-        with suppress(Exception):  # another XLA's: kept as it is
-            _load(program, lighter := slim(payload))
-            payload = lighter
-        self._write(path, payload)
+        if path is not None and not path.is_file():
+            self._write(path, serialize_executable.serialize(compile_program(program))[0])
+
+    def lighten(self, program: Program) -> None:
+        """Makes a program on disk slim, where what comes of it loads."""
+        path = self._path(program)
+        if path is not None and path.is_file():
+            payload = path.read_bytes()
+            lighter = slim(payload)
+            if len(lighter) < len(payload):
+                with suppress(Exception):  # another XLA's: it stays as it is
+                    _load(program, lighter)
+                    self._write(path, lighter)
 
     def _make(self, program: Program) -> Callable:
         path = self._path(program)
@@ -350,12 +356,14 @@ class _Compilers:
             thread.join(5.0)
 
     def _serve(self, index: int) -> None:
-        process = None
+        process, heavy = None, list[Program]()
         while not self._stopping.is_set():
             try:
                 entry = self._queue.get(timeout=1.0)
             except queue.Empty:
-                if process is not None:
+                if process is not None and heavy:
+                    process = self._lighten(process, heavy.pop())
+                elif process is not None:
                     self._end(process)
                     process = None
                 continue
@@ -371,13 +379,10 @@ class _Compilers:
             process = process or self._start()
             try:
                 if not self._programs.known(program):
-                    assert process.stdin is not None and process.stdout is not None
-                    request = {"name": program.name, "size": list(program.size)}
-                    process.stdin.write(json.dumps(request) + "\n")
-                    process.stdin.flush()
-                    done = process.stdout.readline().strip() == "done"
+                    done = self._have(process, program, "store")
                     if not (done and self._programs.known(program)):
                         raise RuntimeError("The compiler failed, or its disk is full.")
+                    heavy.append(program)
                 future.set_result(None)
             except (OSError, RuntimeError) as error:
                 self._end(process)
@@ -389,8 +394,26 @@ class _Compilers:
                     self._asked.pop(program, None)
                     self._urgent.discard(program)
             self._on_ready()
+            if process is not None and later and heavy:  # nobody waits for what comes next
+                process = self._lighten(process, heavy.pop())
         if process is not None:
             self._end(process)
+
+    def _have(self, process: subprocess.Popen, program: Program, do: str) -> bool:
+        """Has a compiler store a program or lighten it; whether it has done so."""
+        assert process.stdin is not None and process.stdout is not None
+        request = {"do": do, "name": program.name, "size": list(program.size)}
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        return process.stdout.readline().strip() == "done"
+
+    def _lighten(self, process: subprocess.Popen, program: Program) -> subprocess.Popen | None:
+        """Has a compiler make a program slim; None where it broke at that and has been ended."""
+        with suppress(OSError):
+            if self._have(process, program, "lighten"):
+                return process
+        self._end(process)
+        return None
 
     def _start(self) -> subprocess.Popen:
         process = subprocess.Popen(
@@ -406,6 +429,10 @@ class _Compilers:
     def _end(self, process: subprocess.Popen) -> None:
         process.kill()
         process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with suppress(OSError):  # what it was not told any more
+                assert pipe is not None
+                pipe.close()
         self._processes.remove(process)
 
 
@@ -444,7 +471,8 @@ def main(folder: str) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            own.store(Program(request["name"], Size(*request["size"])))
+            do = {"store": own.store, "lighten": own.lighten}[request["do"]]
+            do(Program(request["name"], Size(*request["size"])))
             print("done", flush=True)
         except Exception as error:
             print(f"failed: {error!r}"[:500].replace("\n", " "), flush=True)

@@ -1,6 +1,8 @@
 """Compilations are kept in a folder, found there again, and never a reason to fail."""
 
 import os
+import threading
+import time
 
 import jax
 import jax.monitoring
@@ -12,6 +14,7 @@ from dgp_core.training import compile_cache
 from dgp_core.training.compile_cache import cache_folder, remember_compilations
 from dgp_core.training.generic import Size
 from dgp_core.training.programs import BUILDERS, Program, Programs, programs
+from dgp_core.training.slim import slim
 
 SETTINGS = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
 
@@ -65,8 +68,30 @@ def test_a_stored_program_is_whole_though_jax_has_it_in_its_cache(tmp_path, sett
         lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), BUILDERS["ready"](ready.size).arguments
     )
     for folder in ("first", "second"):
-        Programs(tmp_path / folder).store(ready)
+        own = Programs(tmp_path / folder)
+        own.store(ready)
         jax.block_until_ready(Programs(tmp_path / folder).get(ready)(*zeros))
+        (file,) = (tmp_path / folder).rglob("*.program")
+        whole = file.stat().st_size
+        own.lighten(ready)
+        assert file.stat().st_size < whole
+        jax.block_until_ready(Programs(tmp_path / folder).get(ready)(*zeros))
+
+
+def test_compilers_serve_whoever_waits_and_then_make_programs_slim(tmp_path):
+    programs()  # knows its builders
+    ready, served = Program("ready", Size(25, 1, 1, False, 1, 1, 0, 0)), threading.Event()
+    own = Programs(tmp_path)
+    own.employ([ready], served.set)
+    try:
+        assert served.wait(120) and own.known(ready)
+        (file,) = tmp_path.rglob("*.program")
+        deadline = time.monotonic() + 120
+        while slim(file.read_bytes()) != file.read_bytes() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert slim(file.read_bytes()) == file.read_bytes()
+    finally:
+        own.stop()
 
 
 def test_nothing_is_kept_by_an_import_alone():
