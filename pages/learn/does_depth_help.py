@@ -163,11 +163,12 @@ def worst(names: tuple[str, ...]) -> str:
 def recipe() -> str:
     """How long our models were trained, from the shortest on."""
     lengths = {
-        (row["steps"], row["row_visits"] // row["steps"])
+        (row["steps"], row.get("row_visits", 1000 * row["steps"]) // row["steps"])
         for row in measured()
-        if row.get("row_visits")
+        if row["steps"]
     }
-    return " or ".join(f"{n:,} steps of {B:,} rows" for n, B in sorted(lengths)) or "no steps"
+    every = (f"{n:,} steps of up to {B:,} rows" for n, B in sorted(lengths))
+    return " or ".join(every) or "no steps"
 
 
 def splits() -> str:
@@ -280,7 +281,7 @@ LESSON = lesson.Lesson(
         lesson.Words(
             "**Two recipes.** The paper: Adam at 0.01 for everything, 20,000 steps, 10,000 rows a "
             f"step. Ours: natural gradients for the last layer, Adam at 0.05, {recipe()}, "
-            "by the set's size, both rates falling at the end. Both have 100 inducing points.\n\n"
+            "by the set, both rates falling at the end. Both have 100 inducing points.\n\n"
             "**kin8nm** is a robot arm with eight joints. Each joint turns everything beyond it, "
             f"so the truth is a composition, and layers pay. {two_recipes('kin8nm')} A gain of a "
             "tenth of a nat per row, over the 820 held-out rows, is a factor of $e^{82}$ in how "
