@@ -13,6 +13,8 @@ from dgp_core.gp.counts import (
 )
 from dgp_core.gp.likelihoods import count_offset
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 Y = np.array([0.0, 1.0, 7.0, 40.0])
 RATE = np.array([0.2, 3.0, 5.0, 60.0])
 

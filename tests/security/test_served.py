@@ -153,7 +153,8 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
         app = classroom.streamlit(room, "127.0.0.1", inner)
     (folder / "tmp").mkdir()
     app.environment |= {"TMPDIR": str(folder / "tmp"), "XDG_CACHE_HOME": str(folder / "cache"),
-                        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # fmt: skip
+                        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+                        "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
     app.log = folder / "log.txt"
     command = [NGINX, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "stderr"]
     front = classroom.Process("nginx", [*command, "-g", "daemon off;"], {}, folder / "nginx.txt")
