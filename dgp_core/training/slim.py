@@ -38,7 +38,7 @@ def slim(payload: bytes) -> bytes:
         start, end, executable = _longest(payload)
         head, rest = _header(executable)
         slimmed = head + _change(rest, (EXECUTABLE, RESULT, MODULE), _slim_module)
-    except (ValueError, IndexError, StopIteration, TypeError):
+    except (ValueError, IndexError, TypeError):
         return payload
     return payload[:start] + b"B" + len(slimmed).to_bytes(4, "little") + slimmed + payload[end:]
 
@@ -152,7 +152,10 @@ def _fields(message: bytes) -> Iterator[Field]:
 
 
 def _value(fields: list[Field], number: int) -> bytes | int:
-    return next(field.value for field in fields if field.number == number)
+    for field in fields:
+        if field.number == number:
+            return field.value
+    raise ValueError(f"Field {number} is not there.")
 
 
 def _bytes(field: Field) -> bytes:

@@ -67,6 +67,8 @@ def test_fusions_lose_their_bodies_and_those_in_place_do_not(compiled):
         pickle.dumps(("exec", b"no message" * 50)),
         pickle.dumps(("exec", bytes(300))),
         pickle.dumps(("exec", b"\xff" * 300)),
+        # A computation whose one instruction has no opcode.
+        pickle.dumps(("exec", bytes.fromhex("000a0a0a080a061a0412021800") * 30)),
         pickle.dumps("nothing"),
         b"no pickle",
         b"",
