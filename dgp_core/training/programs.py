@@ -2,20 +2,15 @@
 
 A program takes seconds to compile, and some forty megabytes once it is loaded, or half of that
 where it has been made slim (`slim.py`). A server lets processes of their own compile
-(`Programs.employ`), so that neither the memory nor the time of it is the server's, and lets go of
+(`compilers.py`), so that neither the memory nor the time of it is the server's, and lets go of
 programs that nobody has used for a while.
 
 Programs are code, and loading one runs it: their folder is the user's own, as JAX's cache is.
 """
 
-import ctypes
 import hashlib
-import itertools
-import json
 import os
-import queue
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -36,6 +31,7 @@ from jax.experimental import serialize_executable
 from dgp_core.gp.model import Bound
 from dgp_core.training import generic
 from dgp_core.training.compile_cache import cache_folder, processor, without_cache
+from dgp_core.training.compilers import Compilers
 from dgp_core.training.generic import Size
 from dgp_core.training.memory import give_back
 from dgp_core.training.slim import slim
@@ -51,12 +47,6 @@ MOST_IDLE = 1
 """Loaded training programs that are kept though nobody uses them; some forty megabytes each."""
 IDLE_SECONDS = 10.0
 """A program that was not called for so long is idle: to load it again takes 0.3 s."""
-
-COMPILERS = 2
-GRACE_SECONDS = 12.0
-"""How long the second compiler only serves those who wait, before it helps with the others."""
-NICE = 5
-"""Compilers stand back for pictures, but not for training, which has 10."""
 
 MOST_KEPT = 3
 """Folders of other versions that stay on disk."""
@@ -157,7 +147,7 @@ class Programs:
         self._lock = threading.Lock()
         self._loaded: OrderedDict[Program, tuple[Callable, float]] = OrderedDict()
         self._loading: dict[Program, Future] = {}
-        self._compilers: _Compilers | None = None
+        self._compilers: Compilers | None = None
         self._failed: set[Program] = set()
 
     def get(self, program: Program) -> Callable:
@@ -207,20 +197,25 @@ class Programs:
         What a compiler has failed at is left to whoever calls it.
         """
         missing = [program for program in programs if not self.known(program)]
-        if self._compilers is None or self._failed.intersection(missing):
+        if not self.coming(missing):
             return False
         self.request(missing)
         return True
+
+    def coming(self, missing: Iterable[Program]) -> bool:
+        """Whether compilers will make these."""
+        return self._compilers is not None and not self._failed.intersection(missing)
 
     def place(self, program: Program) -> int:
         """How many programs are compiled before this one."""
         return self._compilers.place(program) if self._compilers is not None else 0
 
     def employ(self, wanted: Iterable[Program], on_ready: Callable[[], None]) -> None:
-        """Starts the compilers, beginning with what is wanted; they end when nothing is left."""
+        """Starts the compilers, which begin with what is wanted though nobody waits for it yet."""
         if self.folder is not None and self._compilers is None:
-            self._compilers = _Compilers(self, on_ready)
-            self.request(wanted)
+            self._compilers = Compilers(self, on_ready)
+            for program in wanted:
+                self.prefetch(program)
 
     def failed(self, program: Program) -> None:
         """Notes that a compiler could not make a program."""
@@ -311,131 +306,6 @@ class Programs:
                     shutil.rmtree(old, ignore_errors=True)
 
 
-class _Compilers:
-    """Processes that compile what they are asked for; each ends when there is nothing left."""
-
-    def __init__(self, programs: Programs, on_ready: Callable[[], None]):
-        self._programs, self._on_ready = programs, on_ready
-        self._queue: queue.PriorityQueue = queue.PriorityQueue()
-        self._order = itertools.count()
-        self._asked: dict[Program, Future] = {}
-        self._urgent: set[Program] = set()
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._began = time.monotonic()
-        self._processes: list[subprocess.Popen] = []
-        self._threads = [
-            threading.Thread(target=self._serve, args=(i,), name=f"dgp-compiler-{i}", daemon=True)
-            for i in range(COMPILERS)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def ask(self, program: Program, urgent: bool) -> Future:
-        with self._lock:
-            future = self._asked.get(program)
-            if future is None:
-                future = self._asked[program] = Future()
-            elif not urgent or program in self._urgent:
-                return future
-            if urgent:
-                self._urgent.add(program)
-            self._queue.put((not urgent, next(self._order), program, future))
-            return future
-
-    def place(self, program: Program) -> int:
-        with self._queue.mutex:
-            waiting = [entry[2] for entry in sorted(self._queue.queue)]
-        return waiting.index(program) + 1 if program in waiting else 0
-
-    def stop(self) -> None:
-        self._stopping.set()
-        for process in list(self._processes):
-            process.kill()
-        for thread in self._threads:
-            thread.join(5.0)
-
-    def _serve(self, index: int) -> None:
-        process, heavy = None, list[Program]()
-        while not self._stopping.is_set():
-            try:
-                entry = self._queue.get(timeout=1.0)
-            except queue.Empty:
-                if process is not None and heavy:
-                    process = self._lighten(process, heavy.pop())
-                elif process is not None:
-                    self._end(process)
-                    process = None
-                continue
-            later, _, program, future = entry
-            if later and index > 0 and time.monotonic() - self._began < GRACE_SECONDS:
-                self._queue.put(entry)
-                self._stopping.wait(0.1)
-                continue
-            if future.done() or future.running():
-                continue
-            if not future.set_running_or_notify_cancel():
-                continue
-            process = process or self._start()
-            try:
-                if not self._programs.known(program):
-                    done = self._have(process, program, "store")
-                    if not (done and self._programs.known(program)):
-                        raise RuntimeError("The compiler failed, or its disk is full.")
-                    heavy.append(program)
-                future.set_result(None)
-            except (OSError, RuntimeError) as error:
-                self._end(process)
-                process = None
-                self._programs.failed(program)
-                future.set_exception(RuntimeError(str(error)))
-            finally:
-                with self._lock:
-                    self._asked.pop(program, None)
-                    self._urgent.discard(program)
-            self._on_ready()
-            if process is not None and later and heavy:  # nobody waits for what comes next
-                process = self._lighten(process, heavy.pop())
-        if process is not None:
-            self._end(process)
-
-    def _have(self, process: subprocess.Popen, program: Program, do: str) -> bool:
-        """Has a compiler store a program or lighten it; whether it has done so."""
-        assert process.stdin is not None and process.stdout is not None
-        request = {"do": do, "name": program.name, "size": list(program.size)}
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        return process.stdout.readline().strip() == "done"
-
-    def _lighten(self, process: subprocess.Popen, program: Program) -> subprocess.Popen | None:
-        """Has a compiler make a program slim; None where it broke at that and has been ended."""
-        with suppress(OSError):
-            if self._have(process, program, "lighten"):
-                return process
-        self._end(process)
-        return None
-
-    def _start(self) -> subprocess.Popen:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dgp_core.training.programs", str(self._programs.folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-        self._processes.append(process)
-        return process
-
-    def _end(self, process: subprocess.Popen) -> None:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            with suppress(OSError):  # what it was not told any more
-                assert pipe is not None
-                pipe.close()
-        self._processes.remove(process)
-
-
 def default_folder() -> Path | None:
     """Where the user's caches are, or None where there is no such place."""
     try:
@@ -452,31 +322,3 @@ def programs() -> Programs:
     for module in MODULES:
         import_module(module)
     return Programs(default_folder())
-
-
-def main(folder: str) -> None:
-    """A compiler: one request a line, one answer a line, until there are no more."""
-    if hasattr(os, "nice"):
-        os.nice(NICE)
-    if sys.platform.startswith("linux"):
-        with suppress(OSError, AttributeError):  # ends with the server, however that ends
-            ctypes.CDLL(None).prctl(1, 15)
-    for module in MODULES:
-        import_module(module)
-    from dgp_core.training import (
-        programs as this,  # the one that the modules have added to, not __main__
-    )
-
-    own = this.Programs(Path(folder))
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            do = {"store": own.store, "lighten": own.lighten}[request["do"]]
-            do(Program(request["name"], Size(*request["size"])))
-            print("done", flush=True)
-        except Exception as error:
-            print(f"failed: {error!r}"[:500].replace("\n", " "), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -20,7 +20,7 @@ from dgp_core.live.run import Run, size_programs
 from dgp_core.live.views.mixture import mixture_at
 from dgp_core.live.views.randomness import noise_view, row_alone
 from dgp_core.live.workshop import Workshop, WorkshopError
-from dgp_core.training.generic import INDUCING
+from dgp_core.training.generic import INDUCING, SMALL_INPUTS, Size
 from dgp_core.training.memory import limit_arenas
 from dgp_core.training.programs import Program, programs
 from pages.ui.choices import DATA, Choices
@@ -29,10 +29,22 @@ from pages.ui.stage.guard import keep_uploads_in_memory
 from pages.ui.stage.server import server, stop
 
 
-def _rehearse(workshop: Workshop, run_id: str) -> None:
-    """Computes the first visitor's pictures before there is one: their programs are compiled."""
+def _rehearse(workshop: Workshop) -> None:
+    """Has the run that anybody may watch, and computes its pictures before there is a visitor.
+
+    Nobody waits for it: whoever comes meanwhile has the compilers first.
+    """
+    first = Choices()
+    needed = Run(first.dataset, first.model, first.train).programs
+    while programs().coming(p for p in needed if not programs().known(p)):
+        if workshop.stopping or all(programs().known(p) for p in needed):
+            break
+        time.sleep(0.1)
     with suppress(WorkshopError):  # the server stops
+        run_id, _ = workshop.start(first.dataset, first.model, first.train)
         run = workshop.watch(run_id)
+        run.pause()
+        workshop.public = run_id
         film(run.dataset.name)
         while run.latest is None and run.status != "failed" and not workshop.stopping:
             time.sleep(0.1)
@@ -44,18 +56,25 @@ def _rehearse(workshop: Workshop, run_id: str) -> None:
 
 
 def wanted() -> Iterator[Program]:
-    """The programs of everything that the playground offers, those of few inputs first."""
+    """The programs of everything that the playground offers: what is one choice away from the start
+    comes first, and images, which are slow to compile and to train, with other choices last."""
     names = sorted(DATA, key=lambda name: catalogue.entry(name).D or 0)
     choices = [Choices(data=name) for name in names]
     sizes = dict.fromkeys(Run(own.dataset, own.model, own.train).size for own in choices)
-    for inducing in INDUCING:
-        for size in sizes:
-            if size is not None:
-                yield from size_programs(size._replace(inducing=inducing))
-    for size in sizes:
-        if size is not None and not size.beside and size.inputs == 1:
-            for inducing in INDUCING:
-                yield from size_programs(size._replace(inducing=inducing, beside=True))
+    classes = [
+        size._replace(inducing=inducing, beside=beside)
+        for size in sizes
+        if size is not None
+        for beside in ((False, True) if size.inputs == 1 else (size.beside,))
+        for inducing in INDUCING
+    ]
+
+    def effort(size: Size) -> tuple[int, int]:
+        away = (size.inducing > INDUCING[0]) + (size.beside and size.inputs == 1)
+        return away * (1 + (size.inputs > SMALL_INPUTS[-1])), size.inputs
+
+    for size in sorted(classes, key=effort):
+        yield from size_programs(size)
 
 
 def _prefetch(workshop: Workshop) -> None:
@@ -98,10 +117,7 @@ async def lifespan(_app):
     # Compilers come before the first run: this process would compile for it otherwise.
     programs().employ(Run(first.dataset, first.model, first.train).programs, workshop.wake)
     workshop.employ(partial(_prefetch, workshop), "dgp-prefetch")
-    run_id, _ = workshop.start(first.dataset, first.model, first.train)
-    workshop.watch(run_id).pause()
-    workshop.public = run_id
-    workshop.employ(partial(_rehearse, workshop, run_id), "dgp-rehearse")
+    workshop.employ(partial(_rehearse, workshop), "dgp-rehearse")
     _load()
     ending = asyncio.create_task(end_sessions())
     yield

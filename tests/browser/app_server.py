@@ -56,6 +56,7 @@ def served(for_tests: bool = False, log: Path | None = None) -> Iterator[tuple[s
         command, environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = [sys.executable, "-c", START], "1"
     else:
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as in the Makefile
     command += ["run", "app.py", "--server.headless=true", f"--server.port={port}"]
     command += ["--server.address=127.0.0.1", "--server.fileWatcherType=none"]
     with TemporaryDirectory() as folder:

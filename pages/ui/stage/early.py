@@ -1,7 +1,8 @@
 """The playground's first pictures, for a page that has only just been asked for.
 
 Streamlit's own scripts take a browser a second or more to start. Until then, early.js shows the
-first moments of the film that the page will go on with.
+first moments of the film that the page will go on with; and what the page's run needs is compiled,
+if it never was.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from starlette.routing import Route
 from datasets.starts import NAMES, film_of
 from dgp_core.live.limits import MOST_KEPT, MOST_WAITING
 from dgp_core.live.run import Run
+from dgp_core.training.programs import programs
 from pages.ui.choices import Choices, read_query
 from pages.ui.classroom.entrance import base_path
 from pages.ui.stage.wire import encode
@@ -38,6 +40,8 @@ def early_route(paint: Paint) -> Route:
         query = dict(request.query_params)
         moment, dark = query.get("moment", ""), query.get("dark") == "1"
         choices, _ = read_query(query)
+        if moment == "0":
+            await run_in_threadpool(_have_compiled, choices)
         content = None
         if moment.isdecimal() and choices.data in NAMES and asked < MOST_WAITING:
             asked += 1
@@ -60,6 +64,11 @@ def seen_at_first(choices: Choices) -> Choices:
     star = ",".join(f"{value:.4g}" for value in choices.place)
     first = {name: getattr(Choices(), name) for name in UNSEEN}
     return replace(choices, star=star, **first)
+
+
+def _have_compiled(choices: Choices) -> None:
+    run = Run(choices.dataset, choices.model, choices.train)
+    programs().request(run.programs)
 
 
 def _painted(paint: Paint, choices: Choices, dark: bool, moment: int) -> bytes | None:
