@@ -143,6 +143,8 @@ RECIPES = {
     "three starts": Recipe(replace(BASE, steps=2000), starts=3),
     "5 samples at the end": Recipe(replace(BASE, steps=2000), last_samples=5),
     "batch 250": Recipe(replace(BASE, steps=4000, minibatch=250)),
+    "batch 250 at rate 0.02": Recipe(replace(BASE, steps=4000, minibatch=250, learning_rate=0.02)),
+    "batch 250 wide": Recipe(replace(BASE, steps=4000, minibatch=250), wide=True),
     "batch 250 for 10000 steps": Recipe(replace(BASE, steps=10_000, minibatch=250)),
     "batch 250 for 20000 steps": Recipe(replace(BASE, steps=20_000, minibatch=250)),
     "batch 500 for 15000 steps": Recipe(replace(BASE, steps=15_000, minibatch=500)),
