@@ -223,20 +223,21 @@ def create_model(
         zip(spec.inducing_counts, spec.kernel_names, widths, strict=True)
     ):
         last = l == spec.layers - 1
-        W = _mean_weights(H, P)
-        linear = spec.mean_function == "linear" and not last
-        scale = 1.0 if last else np.sqrt(1e-5)
+        W = None if last else _mean_weights(H, P)
+        linear, scale = spec.mean_function == "linear", 1.0 if last else np.sqrt(1e-5)
         layers.append(
             Layer(
                 kernel=create_kernel(name, H.shape[1], dtype=dtype),
                 inducing=leaf(carried[M], dtype),
                 q_mean=leaf(np.zeros((M, P)), dtype),
                 q_factor=leaf(np.tile(scale * np.eye(M), (P, 1, 1)), dtype),
-                mean_weights=leaf(W, dtype) if linear else None,
+                mean_weights=None if W is None or not linear else leaf(W, dtype),
                 log_noise=None if last else leaf(np.log(noise), dtype),
                 noise_apart=apart and not last,
             )
         )
+        if W is None:
+            break
         maps.append(W)
         # Z goes on through the linear map whatever the mean function: with a mean of zero, all
         # inducing inputs of the next layer would fall on one point.
@@ -244,7 +245,7 @@ def create_model(
         if concatenate:
             H = np.concatenate([H, rows], 1)
             carried = {M: np.concatenate([Z, starts[M]], 1) for M, Z in carried.items()}
-    hidden = start_hidden(X[:], maps[:-1], concatenate, noise, dtype) if apart else ()
+    hidden = start_hidden(X[:], maps, concatenate, noise, dtype) if apart else ()
     return DeepGP(tuple(layers), likelihood, concatenate, hidden)
 
 

@@ -238,6 +238,7 @@ class Workshop:
                 programs().request(run.programs)
             self._tickets[ticket.run_id] = ticket
             self._admit()
+            programs().stand_back(self._begins(ticket.seen))
             self._wake.notify_all()
         return ticket.run_id, ticket.owner
 
@@ -510,6 +511,13 @@ class Workshop:
             return ticket.shape in self._known
         return all(programs().known(program) for program in ticket.run.programs)
 
+    def _begins(self, now: float) -> bool:
+        """Whether somebody looks at a run that has a seat and has not begun yet."""
+        return any(
+            t.admitted and not t.prepared and now - t.seen <= IDLE_SECONDS
+            for t in self._tickets.values()
+        )
+
     def _unprepared(self, known: bool) -> Ticket | None:
         """A run that has a seat and awaits its start, all that it needs compiled or not.
 
@@ -533,6 +541,7 @@ class Workshop:
                     return
                 now = self._clock()
                 self._tidy(now)
+                programs().stand_back(self._begins(now))
                 ticket, sleep = self._next(now)
                 fresh = None if self._starting else self._unprepared(known=True)
                 if fresh is not None and (ticket is None or fresh.turn <= ticket.turn):

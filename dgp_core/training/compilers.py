@@ -1,6 +1,7 @@
 """Processes that compile a server's programs: first those that somebody waits for, then the rest.
 
-While somebody waits, whoever compiles for nobody yet stands still: two cores then work for the one.
+While somebody waits, for a program or for a run to begin, whoever compiles for nobody yet stands
+still: two cores then work for the one.
 """
 
 import ctypes
@@ -52,7 +53,7 @@ class Compilers:
         """What is to be compiled or is being compiled, in the order of asking."""
         self._processes: dict[int, _Compiler] = {}
         self._changed = threading.Condition()
-        self._stopping = False
+        self._stopping = self._standing_back = False
         self._began = time.monotonic()
         self._threads = [
             threading.Thread(target=self._serve, args=(i,), name=f"dgp-compiler-{i}", daemon=True)
@@ -79,6 +80,13 @@ class Compilers:
         with self._changed:
             waiting = [r.program for r in self._in_order() if r.compiler is None]
         return waiting.index(program) + 1 if program in waiting else 0
+
+    def stand_back(self, wanted: bool) -> None:
+        """Whether those that compile for nobody yet leave the cores to runs that begin."""
+        with self._changed:
+            if wanted != self._standing_back:
+                self._standing_back = wanted
+                self._balance()
 
     def stop(self) -> None:
         """Ends every compiler."""
@@ -122,59 +130,42 @@ class Compilers:
             return request
 
     def _balance(self) -> None:
-        """While one works for somebody who waits, those stand still that do not."""
+        """While somebody waits, those stand still that work for nobody yet."""
         working = {r.compiler: r for r in self._requests.values() if r.compiler is not None}
-        pressing = any(request.urgent for request in working.values())
+        pressing = self._standing_back or any(request.urgent for request in working.values())
         for index, process in self._processes.items():
             own = working.get(index)
             process.hold(pressing and (own is None or not own.urgent))
 
     def _serve(self, index: int) -> None:
-        heavy: list[Program] = []
-        """What this compiler has made and not yet made slim."""
         if index == 0:
             with suppress(OSError):
                 self._process(index)
         while not self._stopping:
-            request = self._next(index, 0.0 if heavy else END_SECONDS)
-            if request is not None:
-                if self._compile(index, request):
-                    heavy.append(request.program)
-                self._on_ready()
-            # What comes next, if anything, is nobody's yet.
-            if heavy and (request is None or not request.urgent):
-                self._lighten(index, heavy.pop())
-            elif request is None:
+            request = self._next(index, END_SECONDS)
+            if request is None:
                 self._end(index)
+            else:
+                self._compile(index, request)
+                self._on_ready()
         self._end(index)
 
-    def _compile(self, index: int, request: _Request) -> bool:
-        """Has a program compiled and says so to whoever waits; whether it was not there before."""
-        made = False
+    def _compile(self, index: int, request: _Request) -> None:
+        """Has a program compiled, and says so to whoever waits."""
         try:
             if not self._programs.known(request.program):
-                made = self._process(index).have("store", request.program)
+                made = self._process(index).have(request.program)
                 if not (made and self._programs.known(request.program)):
                     raise RuntimeError("The compiler failed, or its disk is full.")
             error = None
         except (OSError, RuntimeError) as failure:
             self._end(index)
             self._programs.failed(request.program)
-            made, error = False, RuntimeError(str(failure))
+            error = RuntimeError(str(failure))
         with self._changed:
             del self._requests[request.program]
             self._balance()
         request.done.set_result(None) if error is None else request.done.set_exception(error)
-        return made
-
-    def _lighten(self, index: int, program: "Program") -> None:
-        """Has a program made slim; a compiler that breaks at it is ended."""
-        try:
-            done = self._process(index).have("lighten", program)
-        except OSError:
-            done = False
-        if not done:
-            self._end(index)
 
     def _process(self, index: int) -> "_Compiler":
         with self._changed:
@@ -205,10 +196,10 @@ class _Compiler:
             cwd=Path(__file__).parents[2],
         )
 
-    def have(self, do: str, program: "Program") -> bool:
-        """Has it store a program or lighten it; whether it has done so."""
+    def have(self, program: "Program") -> bool:
+        """Has it compile and store a program; whether it has done so."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        request = {"do": do, "name": program.name, "size": list(program.size)}
+        request = {"name": program.name, "size": list(program.size)}
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         return self._process.stdout.readline().strip() == "done"
@@ -248,8 +239,7 @@ def main(folder: str) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            do = {"store": own.store, "lighten": own.lighten}[request["do"]]
-            do(Program(request["name"], Size(*request["size"])))
+            own.store(Program(request["name"], Size(*request["size"])))
             print("done", flush=True)
         except Exception as error:
             print(f"failed: {error!r}"[:500].replace("\n", " "), flush=True)

@@ -1,7 +1,7 @@
 """Compiled programs of size classes: made once, kept on disk, loaded when somebody needs one.
 
-A program takes seconds to compile, and some forty megabytes once it is loaded, or half of that
-where it has been made slim (`slim.py`). A server lets processes of their own compile
+A program takes seconds to compile, and some twenty megabytes once it is loaded, half of what it
+would take had it not been made slim (`slim.py`). A server lets processes of their own compile
 (`compilers.py`), so that neither the memory nor the time of it is the server's, and lets go of
 programs that nobody has used for a while.
 
@@ -44,7 +44,7 @@ OPTIONS = {
 """For XLA on the CPU, whatever JAX is set to: half the time to compile, and steps no slower."""
 
 MOST_IDLE = 1
-"""Loaded training programs that are kept though nobody uses them; some forty megabytes each."""
+"""Loaded training programs that are kept though nobody uses them; some twenty megabytes each."""
 IDLE_SECONDS = 10.0
 """A program that was not called for so long is idle: to load it again takes 0.3 s."""
 
@@ -232,22 +232,27 @@ class Programs:
             self._compilers.stop()
             self._compilers = None
 
+    def stand_back(self, wanted: bool) -> None:
+        """Whether compilers leave the cores to runs that are about to begin, except for what
+        somebody waits for."""
+        if self._compilers is not None:
+            self._compilers.stand_back(wanted)
+
     def store(self, program: Program) -> None:
         """Compiles a program and keeps it on disk: what a compiler does."""
         path = self._path(program)
         if path is not None and not path.is_file():
-            self._write(path, serialize_executable.serialize(compile_program(program))[0])
+            self._keep(path, program, compile_program(program))
 
-    def lighten(self, program: Program) -> None:
-        """Makes a program on disk slim, where what comes of it loads."""
-        path = self._path(program)
-        if path is not None and path.is_file():
-            payload = path.read_bytes()
-            lighter = slim(payload)
-            if len(lighter) < len(payload):
-                with suppress(Exception):  # another XLA's: it stays as it is
-                    _load(program, lighter)
-                    self._write(path, lighter)
+    def _keep(self, path: Path, program: Program, compiled: jax.stages.Compiled) -> None:
+        """Writes a program, slim where what comes of it loads."""
+        payload = serialize_executable.serialize(compiled)[0]
+        lighter = slim(payload)
+        if len(lighter) < len(payload):
+            with suppress(Exception):  # another XLA's: it stays as it is
+                _load(program, lighter)
+                payload = lighter
+        self._write(path, payload)
 
     def _make(self, program: Program) -> Callable:
         path = self._path(program)
@@ -265,7 +270,7 @@ class Programs:
                 path.unlink(missing_ok=True)
         compiled = compile_program(program)
         with suppress(ValueError):  # it cannot be serialised
-            self._write(path, serialize_executable.serialize(compiled)[0])
+            self._keep(path, program, compiled)
         return compiled
 
     def _write(self, path: Path, payload: bytes) -> None:

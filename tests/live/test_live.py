@@ -26,7 +26,7 @@ from dgp_core.live.run import BoundRecord, Run, Snapshot, thin
 from dgp_core.live.views import one_input as views_1d
 from dgp_core.live.workshop import GONE_SECONDS, IDLE_SECONDS, Workshop, WorkshopError
 from dgp_core.training.compile_cache import without_cache
-from dgp_core.training.programs import programs
+from dgp_core.training.programs import Programs, programs
 from dgp_core.training.train import TrainSpec, _chunk
 
 MODEL = ModelSpec(layers=2, inducing=8)
@@ -592,6 +592,22 @@ def test_any_depth_and_kernel_of_a_class_shares_its_programs(ready_run, monkeypa
     other.advance()
     advanced(other, [3])
     assert other.status == "ready" and _chunk._cache_size() == own_steps
+
+
+def test_compilers_stand_back_while_a_run_begins(workshop, monkeypatch):
+    told, release, prepare = [], threading.Event(), Run.prepare
+    monkeypatch.setattr(Programs, "stand_back", lambda own, wanted: told.append(wanted))
+
+    def slow(run):
+        release.wait(60)
+        prepare(run)
+
+    monkeypatch.setattr(Run, "prepare", slow)
+    until(lambda: told[-1:] == [False])
+    run_id, _ = workshop.start(step_data(), MODEL, TRAIN)
+    assert told[-1]
+    release.set()
+    until(lambda: workshop.watch(run_id).latest is not None and not told[-1])
 
 
 def test_what_a_class_does_not_hold_has_programs_of_its_own():

@@ -54,7 +54,6 @@ def program():
 
     def load(size: Size):
         programs().store(Program("train", size))
-        programs().lighten(Program("train", size))
         return programs().get(Program("train", size))
 
     return load
