@@ -547,6 +547,7 @@ def test_points_are_put_down_and_taken_away(open_page):
 
 def test_pictures_numbers_links_and_the_model_can_be_taken_home(open_page):
     page = trains(open_page(SMALL + "&speed=1"))
+    pause(page)
     frame = page.locator(".stage-frame", has=page.locator(DEEP))
     for kind, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", b"trace,x,y")):
         frame.locator("summary").click()

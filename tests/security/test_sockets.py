@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import socket
 import threading
@@ -189,14 +190,20 @@ def test_a_first_picture_is_painted_once_for_all_that_it_does_not_show():
 
 
 def test_more_browsers_than_can_be_painted_for_do_without():
-    ask = early.early_route(lambda *a: {"deep": {}}).endpoint
+    release = threading.Event()
+    ask = early.early_route(lambda *a: {"deep": {}} if release.wait(60) else {}).endpoint
 
     async def many():
         scopes = [
             {"type": "http", "headers": [], "query_string": f"moment=0&star={i / 10}".encode()}
             for i in range(60)
         ]
-        return await asyncio.gather(*(ask(Request(scope)) for scope in scopes))
+        asked = [asyncio.ensure_future(ask(Request(scope))) for scope in scopes]
+        for refused in itertools.islice(asyncio.as_completed(asked), 60 - early.MOST_WAITING):
+            assert (await refused).status_code == 204
+        assert sum(one.done() for one in asked) == 60 - early.MOST_WAITING
+        release.set()
+        return await asyncio.gather(*asked)
 
     codes = [answer.status_code for answer in asyncio.run(many())]
     assert codes.count(200) == early.MOST_WAITING and codes.count(204) == 60 - early.MOST_WAITING
