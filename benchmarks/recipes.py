@@ -6,10 +6,9 @@
 from dataclasses import dataclass, field, replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from dgp_core.gp.model import DeepGP, ModelSpec, create_model
+from dgp_core.gp.model import ModelSpec, create_model
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.plan import training
 from dgp_core.training.train import PAPER, Rows, TrainSpec, converged, train_chunk
@@ -30,7 +29,7 @@ class Recipe:
     """Short runs, each from its own k-means and sample paths; the one of the best bound goes on."""
     start_steps: int = 200
     wide: bool = False
-    """Whether lengthscales begin at √D, the distance of rows in standard units, and not at 2."""
+    """Whether lengthscales begin at √D, as far as a row is from the mean, and not at 2."""
     anneal: float = 0.0
     """The share of all steps over which the KL's weight climbs from LEAST_KL to 1."""
     last_samples: int = 1
@@ -73,11 +72,11 @@ class Fit:
 def fit(recipe: Recipe, spec: ModelSpec, X: np.ndarray, Y: np.ndarray, seed: int) -> Fit:
     """Trains a model on rows in standard units."""
     train = replace(recipe.train, seed=seed)
+    spec = replace(spec, lengthscale=None) if recipe.wide else spec
     rows = Rows.create(X, Y, train.minibatch, spec.dtype, seed)
     fits = []
     for start in range(recipe.starts):
         model = create_model(spec, X, seed=seed + 1000 * start)
-        model = _widened(model) if recipe.wide else model
         fits.append(Fit(create_state(model, jax.random.key(seed + 1000 * start)), rows, len(X)))
         while recipe.starts > 1 and fits[-1].steps < recipe.start_steps:
             fits[-1].go_on(train, CHUNK)
@@ -104,17 +103,6 @@ def fit(recipe: Recipe, spec: ModelSpec, X: np.ndarray, Y: np.ndarray, seed: int
         n_steps = min(CHUNK, train.steps - len(best.bounds))
         best.go_on(replace(train, samples=S), n_steps, LEAST_KL ** (1 - climb))
     return best
-
-
-def _widened(model: DeepGP) -> DeepGP:
-    """Lengthscales √D in every layer of D inputs; the kernel is the RBF."""
-    layers = []
-    for layer in model.layers:
-        scales = layer.kernel.log_lengthscales  # pyright: ignore[reportAttributeAccessIssue]
-        wide = jnp.full_like(scales, 0.5 * np.log(len(scales)))
-        kernel = replace(layer.kernel, log_lengthscales=wide)  # pyright: ignore
-        layers.append(replace(layer, kernel=kernel))
-    return replace(model, layers=tuple(layers))
 
 
 CHOSEN = "by size"

@@ -408,6 +408,7 @@ _MODEL: dict[str, Callable[[Any], bool]] = {
     "kernels": _or_list(_is_text),
     "mean_function": _is_text,
     "likelihood": _is_text,
+    "lengthscale": _or_none(_is_number),
     "precision": _one_of("auto", "float32", "float64"),
     "posterior": _one_of(*get_args(Posterior)),
 }
@@ -464,8 +465,9 @@ def rebuild(about: Text, members: dict[str, bytes]) -> Archive:
     )
     named = described(about)
     task, classes = named["task"], named["classes"]
-    # Files that were written before there was a choice lack this entry.
-    chosen = {"posterior": "doubly_stochastic", **about.take("model", _is_object)}
+    # Files that were written before there was a choice lack these entries.
+    before = {"posterior": "doubly_stochastic", "lengthscale": 2.0}
+    chosen = {**before, **about.take("model", _is_object)}
     spec = _spec(ModelSpec, _MODEL, Text(chosen, "the model"))
     training = _spec(TrainSpec, _TRAINING, Text(about.take("training", _is_object), "training"))
     dtype = about.take("dtype", _one_of("float32", "float64"))

@@ -77,6 +77,9 @@ class ModelSpec:
     mean_function: MeanFunction = "linear"
     """Of the inner layers. "linear" keeps inputs apart; "zero" and "concatenate" are to teach."""
     likelihood: str = "gaussian"
+    lengthscale: float | None = 2.0
+    """Every ℓ at the start, as in the paper's experiments; None is √D in a layer of D inputs, as
+    far as a row in standard units is from the mean, and no less than 2."""
     precision: Precision = "auto"
     """"auto" is float64 on the CPU, float32 in the triangular form on an accelerator."""
     posterior: Posterior = "doubly_stochastic"
@@ -106,6 +109,8 @@ class ModelSpec:
             raise ValueError(
                 f"There is no posterior {self.posterior!r}. Choose doubly_stochastic or mean_field."
             )
+        if self.lengthscale is not None and not self.lengthscale > 0:
+            raise ValueError(f"A lengthscale is above 0, not {self.lengthscale}.")
         each("inducing", self.inducing, self.layers)
         each("kernels", self.kernels, self.layers)
         if min(self.inducing_counts) < 1:
@@ -128,6 +133,10 @@ class ModelSpec:
         """Outputs of every layer but the last."""
         widths = min(30, n_inputs) if self.widths is None else self.widths
         return widths if isinstance(widths, tuple) else (widths,) * (self.layers - 1)
+
+    def first_lengthscale(self, n_inputs: int) -> float:
+        """Where the lengthscales of a layer of D inputs start."""
+        return max(2.0, n_inputs**0.5) if self.lengthscale is None else self.lengthscale
 
     @property
     def mean_field(self) -> bool:
@@ -222,12 +231,12 @@ def create_model(
     for l, (M, name, P) in enumerate(
         zip(spec.inducing_counts, spec.kernel_names, widths, strict=True)
     ):
-        last = l == spec.layers - 1
+        last, D = l == spec.layers - 1, H.shape[1]
         W = None if last else _mean_weights(H, P)
         linear, scale = spec.mean_function == "linear", 1.0 if last else np.sqrt(1e-5)
         layers.append(
             Layer(
-                kernel=create_kernel(name, H.shape[1], dtype=dtype),
+                kernel=create_kernel(name, D, lengthscale=spec.first_lengthscale(D), dtype=dtype),
                 inducing=leaf(carried[M], dtype),
                 q_mean=leaf(np.zeros((M, P)), dtype),
                 q_factor=leaf(np.tile(scale * np.eye(M), (P, 1, 1)), dtype),

@@ -251,6 +251,8 @@ BAD_ENTRIES = {
     "kernel": ("no kernel", ["model", "kernels"], "magic"),
     "many kernels": ("smaller than the model", ["model", "kernels"], "rbf+" * 5000 + "rbf"),
     "likelihood": ("no likelihood", ["model", "likelihood"], "magic"),
+    "lengthscale": ("above 0", ["model", "lengthscale"], -1.0),
+    "lengthscale in words": ("makes no sense", ["model", "lengthscale"], "long"),
     "mean function": ("no mean function", ["model", "mean_function"], "magic"),
     "unknown entry": ("unknown entries", ["model", "colour"], "red"),
     "steps": ("makes no sense", ["training", "steps"], 1.5),
@@ -294,6 +296,15 @@ def test_every_entry_is_missed(content):
             continue
         with pytest.raises(ArchiveError, match=f"'{name}' is missing"):
             load(file)
+
+
+def test_a_file_from_before_some_choices_is_read(content):
+    parts = members(content)
+    about = json.loads(parts[ABOUT])
+    for name in ("posterior", "lengthscale"):
+        del about["model"][name]
+    model = load(packed({**parts, ABOUT: json.dumps(about).encode()})).model
+    assert (model.posterior, model.lengthscale) == ("doubly_stochastic", 2.0)
 
 
 def test_a_digest_tells_rows_apart():

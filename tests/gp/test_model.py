@@ -134,6 +134,17 @@ def test_mean_weights_identity_padding_and_pca(rng):
     np.testing.assert_allclose(model.layers[3].inducing, Z @ np.eye(4, 6) @ np.asarray(down))
 
 
+def test_lengthscales_may_start_as_far_as_rows_are_from_the_mean(rng):
+    X = rng.normal(size=(4000, 49))
+    X = (X - X.mean(0)) / X.std(0)
+    model = create_model(ModelSpec(layers=3, inducing=3, widths=(16, 2), lengthscale=None), X)
+    apart = np.sqrt((X**2).sum(1).mean())
+    for layer, scale in zip(model.layers, (apart, 4.0, 2.0), strict=True):
+        np.testing.assert_allclose(layer.kernel.lengthscales, scale)
+    single = ModelSpec(lengthscale=None).single_layer()
+    assert single.lengthscale is None and ModelSpec().lengthscale == 2.0
+
+
 def test_fewer_rows_than_inducing_points(rng):
     X = np.repeat(rng.normal(size=(6, 2)), 3, 0)
     Z = np.asarray(create_model(ModelSpec(layers=1, inducing=15), X).layers[0].inducing)
@@ -177,6 +188,7 @@ def test_multiclass_has_a_latent_a_class(rng):
         ("widths", dict(layers=3, widths=(2,))),
         ("1 inducing point", dict(inducing=0)),
         ("at least 1 output", dict(widths=0)),
+        ("lengthscale is above 0", dict(lengthscale=0.0)),
     ],
 )
 def test_impossible_choices_say_so(message, choice):
