@@ -16,13 +16,12 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.report import print_table, write_rows
+from benchmarks.waiting import UP
 from datasets.catalogue import entry
 from tests.browser.app_server import served
 from tests.browser.conftest import FLAGS
 from tests.browser.get_browser import find_browser
 
-UP = 120.0
-"""Seconds for which the server has been up when the lesson begins: its programs are compiled."""
 AIM = 2.0
 """Seconds within which a student's page shows what the teacher did."""
 PATIENCE = 180_000

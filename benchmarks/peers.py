@@ -32,9 +32,8 @@ from benchmarks.report import ROOT, print_table, provenance, write_rows
 from benchmarks.speed import WORKLOADS
 from datasets.printed import printed
 from dgp_core.evaluation.scores import log_likelihood
-from dgp_core.gp.data import Scaler, split
+from dgp_core.gp.data import Scaler, counted, split
 from dgp_core.gp.mixture import Mixture
-from dgp_core.training.plan import counted
 
 MODELS = Path(__file__).parent / "peer_models"
 LIBRARIES = {

@@ -50,13 +50,12 @@ from websockets.typing import Origin
 
 from benchmarks.browser import Student, held, row
 from benchmarks.report import print_table, write_rows
+from benchmarks.waiting import UP
 from dgp_core.live.limits import MOST_OWNED, MOST_SOCKETS
 from pages.ui.choices import OFFERED
 from pages.ui.stage.guard import COOKIE
 from tests.browser.app_server import served
 
-UP = 120.0
-"""Seconds for which the server has been up when visitors come: its programs are compiled."""
 NICE = 10
 """Of the visitors' process."""
 WINDOW = 10.0

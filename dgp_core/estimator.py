@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from dgp_core import archive
 from dgp_core.archive import Archive, ArchiveError
 from dgp_core.gp.counts import dispersion
-from dgp_core.gp.data import Dataset, Scaler, Task
+from dgp_core.gp.data import Dataset, Scaler, Task, counted
 from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import Counts, for_task
 from dgp_core.gp.mixture import Mixture
@@ -34,7 +34,6 @@ from dgp_core.gp.predict import (
     predict_latent,
     predict_observed,
 )
-from dgp_core.tables.plain import counted
 from dgp_core.training.optimise import TrainState, create_state
 from dgp_core.training.plan import training
 from dgp_core.training.progress import ProgressBar

@@ -21,10 +21,10 @@ from dgp_core.evaluation.forecast import (
     straight_line,
 )
 from dgp_core.evaluation.scores import EVEN_LEVELS, Draws
-from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.gp.data import Dataset, Scaler, counted
 from dgp_core.gp.domain import Domain
 from dgp_core.line_file import LineArchive
-from dgp_core.tables.plain import counted, export_csv, visible
+from dgp_core.tables.plain import export_csv, visible
 from dgp_core.tables.recipe import ColumnRecipe, Recipe
 from dgp_core.tables.table import Table, as_written
 

@@ -20,7 +20,7 @@ from dgp_core.command.training import (
     stream,
     train_and_save,
 )
-from dgp_core.gp.data import Dataset, Scaled, Scaler, Task
+from dgp_core.gp.data import Dataset, Scaled, Scaler, Task, counted
 from dgp_core.gp.domain import Domain
 from dgp_core.line_file import LineArchive
 from dgp_core.outcome import Outcome, Tally
@@ -33,7 +33,7 @@ from dgp_core.tables.large_file import (
     recipe_for,
     shuffled_beside,
 )
-from dgp_core.tables.plain import counted, visible
+from dgp_core.tables.plain import visible
 from dgp_core.tables.recipe import READING, Recipe
 from dgp_core.tables.shuffled import Shuffled, content_digest, find_shuffled, open_shuffled
 from dgp_core.tables.splitting import propose_split, split_by

@@ -9,10 +9,9 @@ from dgp_core.archive import Archive
 from dgp_core.command.files import log, save
 from dgp_core.evaluation.comparison import MOST_SCORED, score, verdict
 from dgp_core.evaluation.forecast import LINEAR_ROWS, Forecast
-from dgp_core.gp.data import Dataset, sample_places
+from dgp_core.gp.data import Dataset, counted, sample_places
 from dgp_core.gp.splits import question_of
 from dgp_core.outcome import Outcome, line_record
-from dgp_core.tables.plain import counted
 
 
 def judge(

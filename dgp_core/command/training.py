@@ -17,13 +17,13 @@ from dgp_core.archive import Archive, Source
 from dgp_core.command.files import Refused, log, save, save_somewhere
 from dgp_core.command.judging import judge
 from dgp_core.gp.counts import dispersion
-from dgp_core.gp.data import Dataset, Scaled, Scaler
+from dgp_core.gp.data import Dataset, Scaled, Scaler, counted
 from dgp_core.gp.domain import Domain
 from dgp_core.gp.likelihoods import OF_TASK, for_task
 from dgp_core.gp.model import SKETCH, create_model
 from dgp_core.outcome import Outcome
 from dgp_core.tables.large_file import TableParts
-from dgp_core.tables.plain import counted, visible
+from dgp_core.tables.plain import visible
 from dgp_core.tables.recipe import Recipe
 from dgp_core.training.devices import Devices, all_devices
 from dgp_core.training.memory import peak_memory

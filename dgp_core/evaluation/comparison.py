@@ -10,8 +10,7 @@ import numpy as np
 from scipy import special
 
 from dgp_core.evaluation.forecast import Forecast, Predictor
-from dgp_core.gp.data import Dataset, Task, sample_rows
-from dgp_core.tables.plain import counted
+from dgp_core.gp.data import Dataset, Task, counted, sample_rows
 
 MOST_SCORED = 10_000
 """Held-out rows of one split that are scored; of more, so many by chance."""

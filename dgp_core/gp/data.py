@@ -12,6 +12,11 @@ MEASURED_ROWS = 100_000
 """Rows whose mean and deviation are measured at a time."""
 
 
+def counted(n: int, noun: str) -> str:
+    """A number with its noun: 1 row, 2,000 rows."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Rows to learn from: N rows of D inputs and P outputs, all float64 and finite."""

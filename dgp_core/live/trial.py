@@ -34,7 +34,7 @@ from dgp_core.evaluation.forecast import (
     exact_predictor,
     linear_predictor,
 )
-from dgp_core.gp.data import Dataset, sample_places
+from dgp_core.gp.data import Dataset, counted, sample_places
 from dgp_core.gp.model import DeepGP, ModelSpec
 from dgp_core.gp.splits import BY_CHANCE, FEWEST_FOLDS, Part, SplitBy, fold_parts, main_part
 from dgp_core.live.run import Run, train_chunk
@@ -45,7 +45,6 @@ from dgp_core.live.workshop import (
     WorkshopError,
     step_seconds,
 )
-from dgp_core.tables.plain import counted
 from dgp_core.training.optimise import create_state
 from dgp_core.training.train import LONGEST_CHUNK, TrainSpec
 

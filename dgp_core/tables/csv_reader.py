@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from dgp_core.gp.data import counted
 from dgp_core.tables.dialect import Dialect, csv_rows
 from dgp_core.tables.encodings import BLOCK_BYTES, blocks
 from dgp_core.tables.limits import SAVE, Limits, TableError, too_large
 from dgp_core.tables.parsing import MISSING_SPELLINGS, Cells, plain_numbers, words
-from dgp_core.tables.plain import counted
 
 BLOCK_ROWS = 20_000
 Blocks = Iterator[list[pa.Array]]

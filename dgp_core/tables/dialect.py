@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dgp_core.gp.data import counted
 from dgp_core.tables.encodings import HEAD_BYTES
 from dgp_core.tables.limits import SAVE, Limits, TableError, check_size
 from dgp_core.tables.parsing import MISSING, is_value
-from dgp_core.tables.plain import counted, visible
+from dgp_core.tables.plain import visible
 
 NAME_LIMIT = 200
 HEAD_LINES = 20

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from dgp_core.gp.data import counted
 from dgp_core.tables.csv_reader import arrow_options
 from dgp_core.tables.dialect import Dialect, sniff
 from dgp_core.tables.encodings import BOMS, to_utf8
 from dgp_core.tables.limits import SAVE, TableError
 from dgp_core.tables.parsing import plain_numbers, words
-from dgp_core.tables.plain import counted, visible
+from dgp_core.tables.plain import visible
 from dgp_core.tables.reading import Reading
 from dgp_core.tables.recipe import some
 from dgp_core.tables.table import Table, read_table

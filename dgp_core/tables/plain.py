@@ -33,11 +33,6 @@ def plain(name: object, limit: int = 60) -> str:
     return _STRUCTURE.sub(lambda m: f"&#{ord(m.group())};", joined)
 
 
-def counted(n: int, noun: str) -> str:
-    """A number with its noun: 1 row, 2 rows."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def _cell(value: object) -> str:
     """One cell of an exported file; text that a spreadsheet would run gets an apostrophe."""
     if value is None:

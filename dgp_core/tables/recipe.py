@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from dgp_core.gp.data import Dataset, Task
+from dgp_core.gp.data import Dataset, Task, counted
 from dgp_core.tables.limits import TableError
 from dgp_core.tables.parsing import (
     Cells,
@@ -19,7 +19,7 @@ from dgp_core.tables.parsing import (
     as_words,
     known_words,
 )
-from dgp_core.tables.plain import counted, visible
+from dgp_core.tables.plain import visible
 
 if TYPE_CHECKING:
     from dgp_core.tables.table import Column, Table

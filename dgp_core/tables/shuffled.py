@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from dgp_core.gp.data import counted
 from dgp_core.tables.limits import TableError
 from dgp_core.tables.parsing import (
     Cells,
@@ -34,7 +35,7 @@ from dgp_core.tables.parsing import (
     known_words,
     weights,
 )
-from dgp_core.tables.plain import counted, visible
+from dgp_core.tables.plain import visible
 from dgp_core.tables.reading import Reading
 from dgp_core.tables.recipe import some
 from dgp_core.tables.table import MOST_LEVELS, MOSTLY, Decision, Table, read_table

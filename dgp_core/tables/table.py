@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from dgp_core.gp.data import Task
+from dgp_core.gp.data import Task, counted
 from dgp_core.tables.leaks import likely_leaks
 from dgp_core.tables.limits import LIMITS, WAY_ON, Limits, TableError
 from dgp_core.tables.parsing import (
@@ -31,7 +31,7 @@ from dgp_core.tables.parsing import (
     spread,
     weights,
 )
-from dgp_core.tables.plain import counted, export_csv, plain, visible
+from dgp_core.tables.plain import export_csv, plain, visible
 from dgp_core.tables.reading import Options, Raw, Reading, read_columns
 from dgp_core.tables.recipe import (
     CLASS_LIMIT,

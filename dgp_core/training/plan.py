@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dgp_core.gp.counts import dispersion
-from dgp_core.gp.data import Dataset, Scaler, Task
+from dgp_core.gp.data import Dataset, Scaler, Task, counted
 from dgp_core.gp.likelihoods import for_task
 from dgp_core.gp.model import ModelSpec
 from dgp_core.training.train import TrainSpec
@@ -80,11 +80,6 @@ class Plan:
             f"{counted(L, 'layer')} of {M} inducing {points}, {rows}, "
             f"{counted(self.train.steps, 'step')}."
         )
-
-
-def counted(n: int, thing: str) -> str:
-    """A number and its noun: 1 row, 2,000 rows."""
-    return f"{n:,} {thing}" + ("" if n == 1 else "s")
 
 
 def propose(

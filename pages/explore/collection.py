@@ -3,8 +3,8 @@
 import streamlit as st
 
 from datasets import catalogue
+from dgp_core.gp.data import counted
 from dgp_core.tables.plain import plain
-from dgp_core.training.plan import counted
 from pages.figures.collection import rows_figure
 from pages.ui import session
 from pages.ui.bar import dress

@@ -12,14 +12,14 @@ from datasets.printed import printed
 from dgp_core.evaluation import comparison as compared
 from dgp_core.evaluation import forecast
 from dgp_core.evaluation.boosting import boosting_predictor
-from dgp_core.gp.data import Dataset
+from dgp_core.gp.data import Dataset, counted
 from dgp_core.gp.model import ModelSpec
 from dgp_core.gp.splits import BY_CHANCE, FIRST_SHARE, SplitBy
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS
 from dgp_core.live.workshop import MOST_CELLS, WorkshopError
 from dgp_core.tables.plain import visible
 from dgp_core.tables.recipe import Prepared
-from dgp_core.training.plan import Plan, counted, duration, estimate, plan_for
+from dgp_core.training.plan import Plan, duration, estimate, plan_for
 from dgp_core.training.train import TrainSpec
 from pages.figures.compare import has_surface, ladder_figure, surface, surface_figure
 from pages.figures.depth_table import MODELS as SYSTEMS

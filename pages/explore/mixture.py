@@ -7,8 +7,8 @@ import streamlit as st
 
 from datasets.catalogue import entry
 from datasets.toys import fresh_rows
+from dgp_core.gp.data import counted
 from dgp_core.live.workshop import WorkshopError
-from dgp_core.training.plan import counted
 from pages.figures.boards import (
     Look,
     calibrations,

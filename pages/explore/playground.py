@@ -7,8 +7,8 @@ import streamlit as st
 
 from datasets.catalogue import entry
 from datasets.starts import film_of
+from dgp_core.gp.data import counted
 from dgp_core.live.run import Run
-from dgp_core.training.plan import counted
 from pages.figures.boards import SMALL, Look, first_star, playground
 from pages.ui import session
 from pages.ui.bar import bar, bar_place, dress, state_line

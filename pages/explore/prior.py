@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from dgp_core.gp.data import counted
 from dgp_core.live.views.prior import prior_view, warped_grid
-from dgp_core.training.plan import counted
 from pages.figures.prior import (
     correlation_figure,
     draws_figure,

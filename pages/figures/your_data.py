@@ -11,8 +11,8 @@ import numpy as np
 from dgp_core.evaluation import diagnostics
 from dgp_core.evaluation.comparison import ScoreCard
 from dgp_core.evaluation.explain import Importance, Map, Relevance, Response
+from dgp_core.gp.data import counted
 from dgp_core.tables.plain import plain
-from dgp_core.training.plan import counted
 from pages.figures.marks import evenly, plot, scatter
 from pages.figures.palette import DEEP, DRAW, INDUCING, LIGHT, SINGLE, Ink, tint
 

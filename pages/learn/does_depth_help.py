@@ -9,7 +9,7 @@ from datasets.catalogue import entry
 from datasets.measured import regression as measured
 from datasets.printed import SETS, Score, printed
 from datasets.starts import film
-from dgp_core.training.plan import counted
+from dgp_core.gp.data import counted
 from pages.figures.boards import Look
 from pages.figures.depth_table import (
     MODELS,

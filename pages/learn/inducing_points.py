@@ -7,6 +7,7 @@ import streamlit as st
 
 from datasets import catalogue
 from datasets.starts import film
+from dgp_core.gp.data import counted
 from dgp_core.live.views.by_hand import (
     MOST_INDUCING,
     Placement,
@@ -15,7 +16,6 @@ from dgp_core.live.views.by_hand import (
     place_inducing,
     sparse_by_hand,
 )
-from dgp_core.training.plan import counted
 from pages.figures.by_hand import sparse_figure, tightening_figure
 from pages.figures.lesson_live import live
 from pages.ui.choices import Choices

@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import streamlit as st
 
+from dgp_core.gp.data import counted
 from dgp_core.live.views.by_hand import GRID, KernelName, gp_by_hand
-from dgp_core.training.plan import counted
 from pages.figures.by_hand import gp_figure, kernel_figure
 from pages.ui.choices import read_points
 from pages.ui.lessons import lesson

@@ -7,7 +7,7 @@ import streamlit as st
 
 from datasets import catalogue
 from datasets.starts import film
-from dgp_core.gp.data import Scaler
+from dgp_core.gp.data import Scaler, counted
 from dgp_core.live.views.prior import (
     MOST_LAYERS,
     PriorView,
@@ -15,7 +15,6 @@ from dgp_core.live.views.prior import (
     log_slope_drift,
     prior_view,
 )
-from dgp_core.training.plan import counted
 from pages.figures.lesson_live import live
 from pages.figures.prior import (
     draws_figure,

@@ -13,12 +13,11 @@ from typing import Any
 from datasets import catalogue
 from datasets.starts import SPLIT
 from datasets.toys import FIRST_POINTS
-from dgp_core.gp.data import Dataset
+from dgp_core.gp.data import Dataset, counted
 from dgp_core.gp.likelihoods import OF_TASK
 from dgp_core.gp.mean_field import MOST_ROWS
 from dgp_core.gp.model import ModelSpec
 from dgp_core.gp.splits import BY_CHANCE, SplitBy, SplitWay, by_input, split_columns
-from dgp_core.training.plan import counted
 from dgp_core.training.train import TrainSpec
 
 VERSION = "1"

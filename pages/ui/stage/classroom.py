@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dgp_core.gp.data import counted
 from dgp_core.live.limits import MOST_CLASSES, MOST_VOTES
-from dgp_core.training.plan import counted
 from pages.ui.stage.viewers import Viewer
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from dgp_core.gp.data import counted
 from dgp_core.tables.plain import visible
 from dgp_core.tables.table import (
     Prepared,
@@ -17,7 +18,6 @@ from dgp_core.tables.table import (
     propose_task,
     propose_transform,
 )
-from dgp_core.training.plan import counted
 from pages.figures.collection import rows_figure
 from pages.ui.sentences import complaint, safe
 from pages.ui.stage import hosts as stage

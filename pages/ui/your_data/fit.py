@@ -5,12 +5,13 @@ from functools import partial
 
 import streamlit as st
 
+from dgp_core.gp.data import counted
 from dgp_core.gp.likelihoods import OF_TASK
 from dgp_core.gp.splits import FEWEST_FOLDS, MOST_FOLDS, SplitBy
 from dgp_core.live.trial import EXACT_ROWS, MOST_FOLD_CELLS, Trial
 from dgp_core.live.workshop import MOST_CELLS, Workshop, WorkshopError
 from dgp_core.tables.table import Prepared
-from dgp_core.training.plan import Plan, counted, duration, estimate_plan, plan_for
+from dgp_core.training.plan import Plan, duration, estimate_plan, plan_for
 from pages.figures import boards
 from pages.ui import session
 from pages.ui.sentences import complaint, safe

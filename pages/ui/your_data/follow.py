@@ -15,9 +15,10 @@ from dgp_core.archive import Archive
 from dgp_core.evaluation import explain
 from dgp_core.evaluation.comparison import Estimate
 from dgp_core.following import LATE_SECONDS, Followed, Follower, is_over, seconds_left
+from dgp_core.gp.data import counted
 from dgp_core.tables.plain import visible
 from dgp_core.tables.recipe import Recipe
-from dgp_core.training.plan import counted, duration
+from dgp_core.training.plan import duration
 from pages.figures.playground import history_figure
 from pages.figures.scores import SCORES, score_text
 from pages.figures.your_data import scored_figure

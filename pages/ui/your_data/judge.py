@@ -8,8 +8,9 @@ import streamlit as st
 
 from dgp_core.evaluation import comparison, conformal, diagnostics
 from dgp_core.evaluation.conformal import Widening
+from dgp_core.gp.data import counted
 from dgp_core.gp.likelihoods import OF_TASK
-from dgp_core.tables.plain import counted, visible
+from dgp_core.tables.plain import visible
 from pages.figures.scores import MODELS, best_model, markdown, score_table, together
 from pages.figures.your_data import agreement_figure, calibration_figure, residual_figure
 from pages.ui.glossary_links import Linker

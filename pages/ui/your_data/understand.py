@@ -7,11 +7,10 @@ from typing import Any
 import streamlit as st
 
 from dgp_core.evaluation import comparison, explain
-from dgp_core.gp.data import Dataset, Scaler
+from dgp_core.gp.data import Dataset, Scaler, counted
 from dgp_core.gp.model import DeepGP
 from dgp_core.outcome import Line, Trees
 from dgp_core.tables.plain import visible
-from dgp_core.training.plan import counted
 from pages.figures.scores import MODELS
 from pages.figures.your_data import (
     importance_figure,

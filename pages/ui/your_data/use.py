@@ -12,6 +12,7 @@ import streamlit as st
 from dgp_core import archive, line_file
 from dgp_core.archive import Archive
 from dgp_core.evaluation import comparison, explain
+from dgp_core.gp.data import counted
 from dgp_core.gp.domain import Domain
 from dgp_core.line_file import LineArchive
 from dgp_core.outcome import (
@@ -25,7 +26,6 @@ from dgp_core.script import Upload, decisions, script
 from dgp_core.tables.plain import visible
 from dgp_core.tables.recipe import UNITS, Recipe
 from dgp_core.tables.table import Table, TableError, read_alike
-from dgp_core.training.plan import counted
 from pages.figures.playground import history_figure
 from pages.figures.report import fit_report
 from pages.figures.scores import MODELS
