@@ -136,6 +136,7 @@ RECIPES = {
     "batch 250 for 10000 steps": Recipe(replace(BASE, steps=10_000, minibatch=250)),
     "batch 250 for 20000 steps": Recipe(replace(BASE, steps=20_000, minibatch=250)),
     "batch 500 for 15000 steps": Recipe(replace(BASE, steps=15_000, minibatch=500)),
+    "batch 500 for 15000 steps wide": Recipe(replace(BASE, steps=15_000, minibatch=500), wide=True),
     "stop": Recipe(replace(BASE, steps=4000, tolerance=0.005, patience=300), fall=800),
 }
 """The short ones have 2,000 steps, so that what they add to "2000 steps" is seen at its length."""
