@@ -144,9 +144,10 @@ SECTIONS = (
         "The paper's tables",
         "`python -m benchmarks.paper`. Means over splits, standard errors in brackets; met is a "
         "cell no worse than the paper's (over 20 splits) by more than its standard error. Of a few "
-        "splits, that says little: they may be easy ones. The recipe “by size” is the library's "
-        "own (`training/plan.py`), chosen by inner rows; “default” is the one before it, 5,000 "
-        "steps of up to 1,000 rows. A set is shown by one recipe: that with the most models.",
+        "splits, that says little: they may be easy ones. The recipe “by size and inputs” is the "
+        "library's own (`training/plan.py`), chosen by inner rows; “by size” differs in that "
+        "lengthscales start at 2, as in the paper, and “default” was 5,000 steps of up to 1,000 "
+        "rows. A set is shown by one recipe: that with the most models.",
         regression,
     ),
     (

@@ -189,6 +189,7 @@ class _DeepGP(BaseEstimator):
             kernels=_several(self.kernels),
             mean_function=self.mean_function,
             likelihood=likelihood,
+            lengthscale=None,
             precision=self.precision,
             posterior=self.posterior,
         )

@@ -164,7 +164,7 @@ def test_untrusted_names_stay_inside_their_quotes():
 
 def test_specs_are_written_as_they_are():
     model = ModelSpec(
-        3, (4, 5, 6), (2, 3), ("rbf", "linear", "rbf"), "zero", "student_t", "float32"
+        3, (4, 5, 6), (2, 3), ("rbf", "linear", "rbf"), "zero", "student_t", None, "float32"
     )
     train = TrainSpec(7, 0.125, 0.0, 3, 11, 2, False, 0.5, 1e-3, 9, 2.5, 8)
     tree = ast.parse(script(Named("step"), model, train))
