@@ -496,8 +496,8 @@ def _kernel_parameters(kernel) -> list[str]:
     return [f.name for f in fields(kernel)]
 
 
-def _padded_layer(layer: Layer, columns: np.ndarray, size: Size, at_prior: bool) -> np.ndarray:
-    """A layer's parameters as a row of a class; with `at_prior`, the rest of q is N(0, I)."""
+def _padded_layer(layer: Layer, columns: np.ndarray, size: Size) -> np.ndarray:
+    """A layer's parameters as a row of a class, the rest of it zero."""
     form = jax.tree.map(np.zeros, _layer_form(size), is_leaf=lambda a: isinstance(a, tuple))
     M, P = layer.q_mean.shape
     for name in _kernel_parameters(layer.kernel):
@@ -508,17 +508,15 @@ def _padded_layer(layer: Layer, columns: np.ndarray, size: Size, at_prior: bool)
             form["kernel"][name][()] = value
     form["inducing"][:M, columns] = layer.inducing
     form["q_mean"][:M, :P] = layer.q_mean
-    if at_prior:
-        form["q_factor"][:] = np.eye(size.inducing)
     form["q_factor"][:P, :M, :M] = layer.q_factor
     if layer.log_noise is not None:
         form["log_noise"][()] = layer.log_noise
     return np.concatenate(_ravel(form))
 
 
-def _padded(model: DeepGP, size: Size, at_prior: bool) -> Parameters:
+def _padded(model: DeepGP, size: Size) -> Parameters:
     rows = [
-        _padded_layer(layer, columns, size, at_prior)
+        _padded_layer(layer, columns, size)
         for layer, columns in zip(model.layers, columns_of(model, size), strict=True)
     ]
     rows += [np.zeros_like(rows[0])] * (MOST_LAYERS - len(rows))
@@ -558,8 +556,8 @@ def layout_of(model: DeepGP, size: Size) -> Layout:
 class _Place(NamedTuple):
     """Where a model's parameters, in the order of `ravel_pytree`, stand in a class's."""
 
-    empty: Parameters
-    """The class's parameters with nothing in them: q at the prior."""
+    size: Size
+    depth: int
     layers: np.ndarray
     """Places in `Parameters.layers`, and which parameters they are of."""
     layers_of: np.ndarray
@@ -574,20 +572,24 @@ class _Place(NamedTuple):
             np.arange(end - leaf.size + 1.0, end + 1.0).reshape(leaf.shape)
             for leaf, end in zip(leaves, ends, strict=True)
         ]
-        found = _padded(jax.tree.unflatten(treedef, numbered), size, False)
-        zeros = jax.tree.unflatten(treedef, [np.zeros(leaf.shape) for leaf in leaves])
-        empty = _padded(zeros, size, True)
+        found = _padded(jax.tree.unflatten(treedef, numbered), size)
         places = [np.flatnonzero(part) for part in (found.layers, found.likelihood)]
         owners = [
             part.ravel()[at].astype(int) - 1
             for part, at in zip((found.layers, found.likelihood), places, strict=True)
         ]
-        return cls(empty, places[0], owners[0], places[1], owners[1])
+        return cls(size, len(model.layers), places[0], owners[0], places[1], owners[1])
 
     def pad(self, vector: np.ndarray, at_prior: bool) -> Parameters:
-        layers, likelihood = self.empty.layers, self.empty.likelihood
-        layers = layers.copy() if at_prior else np.zeros_like(layers)
-        likelihood = np.zeros_like(likelihood)
+        """A vector of a model's form in that of the class; with `at_prior`, the rest of q is
+        N(0, I)."""
+        size = self.size
+        M, W = size.inducing, size.width
+        layers = np.zeros((MOST_LAYERS, sum(math.prod(shape) for shape in _shapes(size))))
+        likelihood = np.zeros(len(LIKELIHOOD_PARAMETERS) * size.latents)
+        if at_prior:
+            factors = layers[: self.depth, -W * M * M :].reshape(self.depth, W, M * M)
+            factors[..., :: M + 1] = 1  # their diagonals
         layers.flat[self.layers] = vector[self.layers_of]
         likelihood[self.likelihood] = vector[self.likelihood_of]
         return Parameters(layers, likelihood)
