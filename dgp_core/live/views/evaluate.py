@@ -131,7 +131,7 @@ class Evaluated:
         model = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), model)
         self.model, self.size = model, None if size is None else size.of_layers
         if size is not None:
-            self._rows = padded_parameters(model, size).layers
+            self._rows = padded_parameters(model, size).layers[: len(model.layers)].copy()
             self._layout = layout_of(model, size)
             self._columns = columns_of(model, size)
         self._layers: list[LayerReady] = settled(model, self._all_ready)
