@@ -82,7 +82,7 @@ async def end_sessions() -> None:
             _close(own, session)
         if over:  # a first call only marks what was offered as a download
             own.media_file_mgr.remove_orphaned_files()
-        if held:
+        if held or (over and not own._session_mgr.num_active_sessions()):  # nobody waits for it
             await asyncio.to_thread(collect)
 
 
