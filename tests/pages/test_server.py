@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+import tracemalloc
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from pages.ui.stage.server import (
     Server,
 )
 from pages.ui.stage.status import Place, status, waits_for
+from pages.ui.stage.wire import encode
 
 MODEL = ModelSpec(layers=2, inducing=8)
 TRAIN = TrainSpec(steps=1_000_000, minibatch=None, decay=False)
@@ -95,6 +97,19 @@ def test_a_moment_is_painted_once_for_everybody_in_one_style(server, run_id):
     viewer.scenes = {"main": Scene(run_id, counting(painted), ("other",))}
     frame(server, viewer)
     assert len(painted) == 2
+
+
+def test_what_is_kept_for_a_browser_takes_no_more_room_than_it_needs():
+    figure = {"y": np.random.default_rng(0).standard_normal(1500)}
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        packed = encode(figure)
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert json.loads(packed)["y"] == figure["y"].tolist()
+    assert taken < 1.2 * len(packed)
 
 
 def test_a_frame_says_what_the_run_does_and_the_history_can_be_held(server, run_id):

@@ -7,8 +7,13 @@ import orjson
 
 
 def encode(content: Any) -> bytes:
-    """Figures and words with their arrays; numpy's views too, which orjson passes to us."""
-    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY, default=_listed)
+    """Figures and words with their arrays; numpy's views too, which orjson passes to us.
+
+    A copy, since orjson's own bytes keep all the room that they were written into: four kilobytes
+    for a word, and up to twice of a figure.
+    """
+    packed = orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY, default=_listed)
+    return bytes(memoryview(packed))
 
 
 def _listed(value: Any) -> list:
