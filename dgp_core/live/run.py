@@ -355,10 +355,11 @@ class Run:
         moments = len(self._history) * self._moment_bytes
         return moments + sum(record.nbytes for record in self._records)
 
-    def thin_history(self, most: int) -> None:
-        """Keeps so many moments of its history at most: nobody looks at it now."""
+    def put_away(self, most: int) -> None:
+        """Keeps so many moments of its history at most, and no view: nobody looks at it now."""
         with self._lock:
             thin(self._history, most)
+        self.gallery.clear()
 
     def record(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """The bound's parts at every step, of the deep model and of its rival: fit and KL."""

@@ -136,6 +136,8 @@ class Workshop:
         self._clock = clock
         self.on_change: Callable[[str | None], None] = lambda run_id: None
         """Told of each turn of a run; with None, that anything else may have changed."""
+        self.on_away: Callable[[Run], None] = lambda run: None
+        """Told of each run that nobody has watched for a while, whose views were let go."""
         self._tickets: dict[str, Ticket] = {}
         self._known: set[tuple] = set()
         """Shapes that are compiled."""
@@ -461,7 +463,8 @@ class Workshop:
             held = sum(t.nbytes for t in self._tickets.values() if t.admitted)
             self._make_room(held - MOST_BYTES, self._idle(now))  # what they hold grows
             for ticket in self._idle(now):
-                ticket.run.thin_history(IDLE_MOMENTS)
+                ticket.run.put_away(IDLE_MOMENTS)
+                self.on_away(ticket.run)
             left = self._idle(now, LEFT_BEHIND_SECONDS)
             too_much = sum(t.nbytes for t in self._idle(now)) - MOST_IDLE_BYTES
             self._make_room(min(too_much, sum(t.nbytes for t in left)), left)

@@ -97,6 +97,9 @@ def test_a_moment_is_painted_once_for_everybody_in_one_style(server, run_id):
     viewer.scenes = {"main": Scene(run_id, counting(painted), ("other",))}
     frame(server, viewer)
     assert len(painted) == 2
+    server.workshop.on_away(server.workshop.find(run_id))  # then nobody had looked for a while
+    assert "of step" in said(server, viewer)["main/deep"]["text"]
+    assert len(painted) == 3
 
 
 def test_what_is_kept_for_a_browser_takes_no_more_room_than_it_needs():

@@ -103,11 +103,16 @@ def test_what_is_left_behind_is_thinned_and_does_not_grow(shop, monkeypatch):
     first = shop.come("a")
     run = shop.find(first)
     run._moment_bytes, run._history = 2**20, [SimpleNamespace(step=k) for k in range(100)]
+    run.gallery.get("a view", lambda: 1)
+    away = []
+    shop.on_away = away.append
     shop.pass_by(20)
     assert len(run._history) == 100  # somebody has only just gone
+    assert len(run.gallery) == 1 and away == []
     shop.pass_by(20)
     steps = [moment.step for moment in run._history]
     assert len(steps) == IDLE_MOMENTS and steps[:3] == [0, 1, 2] and steps[-1] == 99
+    assert len(run.gallery) == 0 and away == [run]
     held = shop.held()
     monkeypatch.setattr(workshop_module, "MOST_IDLE_BYTES", held // 2)
     shop.pass_by(LEFT_BEHIND_SECONDS - 50)

@@ -22,6 +22,11 @@ class Gallery:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def clear(self) -> None:
+        """Lets every view go; who asks for one again has it computed anew."""
+        with self._lock:
+            self._kept.clear()
+
     def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """The view of this key; who comes while another computes it waits for that."""
         with self._lock:

@@ -53,6 +53,11 @@ class Painter:
         )
         return painting
 
+    def put_away(self, run: Run) -> None:
+        """Lets the painted moments of a run go: nobody looks at it now."""
+        with self._lock:
+            self._painted.pop(run, None)
+
     def begin(self, run: Run, scene: Scene, ready: Callable[[], None]) -> None:
         """Paints a first moment for such a page, aside, if nobody has asked for one yet."""
         page = scene.style[:1]

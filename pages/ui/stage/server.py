@@ -77,7 +77,7 @@ class Server:
         self.viewers, self.painter, self.pace = Viewers(), Painter(), Pace()
         self.classrooms = Classrooms(self.viewers.ring_class)
         self.workshop = Workshop()
-        self.workshop.on_change = self._changed
+        self.workshop.on_change, self.workshop.on_away = self._changed, self.painter.put_away
         self.frames = Frames()
         self._asked: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
         """Since when somebody looks at it."""
