@@ -653,8 +653,8 @@ class Run:
         return Snapshot(
             step=int(deep.step),
             seconds=self._seconds,
-            deep=jax.tree.map(np.asarray, deep.model),
-            rival=jax.tree.map(np.asarray, rival.model),
+            deep=jax.tree.map(_as_numpy, deep.model),
+            rival=jax.tree.map(_as_numpy, rival.model),
             deep_bound=tail,
             rival_bound=self._records[1].tail(),
             failures=sum(int(state.failures) for state in self._distinct(states)),
@@ -677,6 +677,12 @@ class Run:
         self.reason = (
             f"This run could not go on ({type(error).__name__}). Reset it, or change its settings."
         )
+
+
+def _as_numpy(leaf) -> np.ndarray:
+    """NumPy's own copy of an array of JAX's, which would take two kilobytes beside its numbers for
+    as long as anybody sees them."""
+    return np.array(leaf) if isinstance(leaf, jax.Array) else np.asarray(leaf)
 
 
 def _next_chunk(n: int, seconds: float) -> int:

@@ -637,6 +637,7 @@ def test_letting_compiled_programs_go_changes_no_number(monkeypatch):
     alone.prepare()
     alone.advance()
     early, late = advanced(alone, [25]), advanced(alone, [35])
+    assert all(leaf.base is None for leaf in jax.tree.leaves((late.deep, late.rival)))  # not JAX's
     cleared, clear = [], jax.clear_caches
     monkeypatch.setattr(workshop_module, "MOST_SHAPES", 1)
     monkeypatch.setattr(jax, "clear_caches", lambda: (cleared.append(len(shop._known)), clear()))
