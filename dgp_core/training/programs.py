@@ -47,6 +47,8 @@ MOST_IDLE = 1
 """Loaded training programs that are kept though nobody uses them; some twenty megabytes each."""
 IDLE_SECONDS = 10.0
 """A program that was not called for so long is idle: to load it again takes 0.3 s."""
+UNUSED_SECONDS = 60.0
+"""After which an idle one goes in any case, where another training program is in use."""
 
 MOST_KEPT = 3
 """Folders of other versions that stay on disk."""
@@ -294,6 +296,10 @@ class Programs:
         train = [program for program in idle if program.name == "train"]
         for program in train[: max(0, len(train) - MOST_IDLE)]:
             del self._loaded[program]
+        if any(p.name == "train" and p not in idle for p in self._loaded):
+            for program in train:
+                if program in self._loaded and now - self._loaded[program][1] > UNUSED_SECONDS:
+                    del self._loaded[program]
         used = {p.size.of_layers for p in self._loaded if p.name == "train"}
         for program in idle:
             if program.name != "train" and program.size not in used:

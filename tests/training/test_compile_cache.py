@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 
 import jax
 import jax.monitoring
@@ -13,7 +14,7 @@ from dgp_core.training import compile_cache
 from dgp_core.training.compile_cache import cache_folder, remember_compilations
 from dgp_core.training.compilers import _Compiler
 from dgp_core.training.generic import Size
-from dgp_core.training.programs import BUILDERS, Program, Programs, programs
+from dgp_core.training.programs import BUILDERS, UNUSED_SECONDS, Program, Programs, programs
 from dgp_core.training.slim import slim
 
 SETTINGS = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
@@ -112,6 +113,28 @@ def test_compilers_stand_back_for_a_run_that_begins_and_go_on_after_it(tmp_path,
         assert served.wait(120) and own.known(nobodys)
     finally:
         own.stop()
+
+
+def test_an_idle_program_stays_for_a_while_and_longer_where_no_other_is_in_use():
+    own, now = Programs(None), time.monotonic()
+    size = Size(25, 1, 1, False, 1, 1, 0, 8192)
+    wide = Size(25, 16, 16, True, 1, 1, 0, 8192)
+    ours, other = Program("train", size), Program("train", wide)
+    picture = Program("ready", wide.of_layers)
+
+    def left(since: float, ours_since: float) -> set[Program]:
+        """What is still loaded, where the others were last used so long ago."""
+        for program, used in ((other, since), (picture, since), (ours, ours_since)):
+            own._loaded[program] = (print, now - used)
+        own.tidy()
+        return set(own._loaded)
+
+    assert left(UNUSED_SECONDS / 2, 0.0) == {ours, other, picture}
+    assert left(UNUSED_SECONDS + 1, 0.0) == {ours}
+    del own._loaded[ours]
+    own._loaded[other] = (print, now - UNUSED_SECONDS - 1)
+    own.tidy()
+    assert set(own._loaded) == {other}
 
 
 def test_nothing_is_kept_by_an_import_alone():
