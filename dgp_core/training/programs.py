@@ -228,6 +228,10 @@ class Programs:
         if self._compilers is not None and not self.known(program):
             self._compilers.ask(program, urgent=False)
 
+    def beside(self) -> int:
+        """How many programs XLA holds in this process beside these: what `jax.jit` has compiled."""
+        return len(jax.devices()[0].client.live_executables()) - len(self._loaded)
+
     def stop(self) -> None:
         """Ends the compilers."""
         if self._compilers is not None:

@@ -19,6 +19,9 @@ from dgp_core.live.limits import LEFT_LOOK_SECONDS, LEFT_SECONDS
 
 log = logging.getLogger(__name__)
 
+RESTING_LOOKS = 2
+"""Looks in a row at which nobody is there: a page that is loaded anew is away for less."""
+
 
 class Sessions:
     """What is to be done at the end of each session. `clock` is for tests."""
@@ -69,8 +72,10 @@ def at_end(act: Callable[[], object]) -> None:
         sessions.at_end(context.session_id, act)
 
 
-async def end_sessions() -> None:
-    """Ends every session whose tab is gone, as long as the server runs."""
+async def end_sessions(at_rest: Callable[[], object]) -> None:
+    """Ends every session whose tab is gone, as long as the server runs; `at_rest` is called when
+    nobody has been there for a look or two."""
+    empty = 0
     while True:
         await asyncio.sleep(LEFT_LOOK_SECONDS)
         if not runtime.exists():
@@ -82,7 +87,10 @@ async def end_sessions() -> None:
             _close(own, session)
         if over:  # a first call only marks what was offered as a download
             own.media_file_mgr.remove_orphaned_files()
-        if held or (over and not own._session_mgr.num_active_sessions()):  # nobody waits for it
+        empty = 0 if own._session_mgr.num_active_sessions() else empty + 1
+        if empty == RESTING_LOOKS:
+            await asyncio.to_thread(at_rest)
+        if held or (over and empty):  # nobody waits for it
             await asyncio.to_thread(collect)
 
 

@@ -119,7 +119,7 @@ async def lifespan(_app):
     workshop.employ(partial(_prefetch, workshop), "dgp-prefetch")
     workshop.employ(partial(_rehearse, workshop), "dgp-rehearse")
     _load()
-    ending = asyncio.create_task(end_sessions())
+    ending = asyncio.create_task(end_sessions(workshop.lighten))
     yield
     ending.cancel()
     stop()

@@ -16,7 +16,8 @@ from dgp_core.live.limits import (
     MOST_OWNED,
 )
 from dgp_core.live.run import BoundRecord, Run
-from dgp_core.live.workshop import Workshop, WorkshopError
+from dgp_core.live.workshop import MOST_BESIDE, Workshop, WorkshopError
+from dgp_core.training.programs import Programs
 from dgp_core.training.train import TrainSpec
 
 X = np.linspace(-1, 1, 40)[:, None]
@@ -121,6 +122,17 @@ def test_what_is_left_behind_is_thinned_and_does_not_grow(shop, monkeypatch):
     shop.pass_by(30, (watched,))
     assert first not in shop._tickets and watched in shop._tickets
     assert shop.held() < held // 2
+
+
+def test_what_was_compiled_is_let_go_where_it_is_much(shop, monkeypatch):
+    cleared = []
+    monkeypatch.setattr(workshop_module.jax, "clear_caches", lambda: cleared.append(1))
+    for beside, known in ((MOST_BESIDE, 1), (MOST_BESIDE + 1, 0)):
+        monkeypatch.setattr(Programs, "beside", lambda own, n=beside: n)
+        shop._known.add(("a shape",))
+        shop.lighten()
+        assert len(shop._known) == known
+    assert cleared == [1]
 
 
 def test_an_owner_has_eight_runs(shop):

@@ -1,5 +1,6 @@
 """What a session held goes with its tab, and nothing of a file is written anywhere."""
 
+import asyncio
 import gc
 import logging
 import threading
@@ -17,9 +18,9 @@ from dgp_core.live.run import Run
 from dgp_core.live.trial import Trial
 from dgp_core.tables.table import propose_target, read_table
 from dgp_core.training.train import TrainSpec
-from pages.ui import session
+from pages.ui import session, session_end
 from pages.ui.comparison import Comparison
-from pages.ui.session_end import Sessions, collect
+from pages.ui.session_end import RESTING_LOOKS, Sessions, collect, end_sessions
 from pages.ui.stage.guard import keep_uploads_in_memory
 from pages.ui.stage.server import Scene, server, stop
 from pages.ui.your_data.upload_state import Fitted, LoadedTable, UploadState
@@ -135,6 +136,31 @@ def test_a_cycle_that_was_frozen_is_collected_too():
         assert gone() is None
     finally:
         gc.unfreeze()
+
+
+def test_a_server_where_nobody_is_left_is_at_rest_once(monkeypatch):
+    class OverError(Exception):
+        pass
+
+    there = [1, *[0] * (RESTING_LOOKS - 1), 1, *[0] * (RESTING_LOOKS + 2), 1]
+    looked, rested = [], []
+
+    def count() -> int:
+        if len(looked) == len(there):
+            raise OverError
+        looked.append(there[len(looked)])
+        return looked[-1]
+
+    own = SimpleNamespace(
+        is_active_session=lambda session: True,
+        _session_mgr=SimpleNamespace(num_active_sessions=count),
+    )
+    known = SimpleNamespace(exists=lambda: True, get_instance=lambda: own)
+    monkeypatch.setattr(session_end, "runtime", known)
+    monkeypatch.setattr(session_end, "LEFT_LOOK_SECONDS", 0.0)
+    with pytest.raises(OverError):
+        asyncio.run(end_sessions(lambda: rested.append(len(looked))))
+    assert rested == [len(there) - 3]
 
 
 def until(condition, seconds: float = 30.0) -> None:
