@@ -41,21 +41,16 @@ if not jax.config.jax_compilation_cache_dir:
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")
 
-BROWSERS = {
-    "browser/test_lessons_1_to_5.py": "browser, lessons",
-    "browser/test_lessons_6_to_10.py": "browser, lessons",
-    "browser/test_other_scripts.py": "browser, lessons",
-    "browser/test_two_processes.py": "browser, lessons",
-    "browser/test_your_data.py": "browser, files and classes",
-    "browser/test_class.py": "browser, files and classes",
-    "browser/test_nothing_waits.py": "browser, files and classes",
-}
-"""Parts of the browser's folder beside the playground's, each with a server and a Chromium of its
-own: about a third of the time."""
+FILES_AND_CLASSES = (
+    "browser/test_your_data.py",
+    "browser/test_other_scripts.py",
+    "browser/test_lessons_6_to_10.py",
+    "browser/test_two_processes.py",
+)
+"""Half of the browser's tests, by their time: they have a server and a Chromium of their own."""
 
 LONGEST = (
     "browser",
-    "browser, lessons",
     "browser, files and classes",
     "pages/test_lessons_6_to_10.py",
     "core/test_estimator.py",
@@ -68,15 +63,17 @@ LONGEST = (
     "pages/test_lessons_1_to_5.py",
     "gp/test_model.py",
 )
-"""What takes longest: one process runs all of a file, or of a part of the browser's folder."""
+"""What takes longest: one process runs all of a file, or of half of the browser's folder."""
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 
 def unit(nodeid: str) -> str:
-    """What one process runs: a file, or a part of the browser's folder, which shares a server."""
+    """What one process runs: a file, or half of the browser's folder, which shares a server."""
     file = nodeid.split("::")[0].removeprefix("tests/")
-    return BROWSERS.get(file, "browser" if file.startswith("browser/") else file)
+    if file in FILES_AND_CLASSES:
+        return "browser, files and classes"
+    return "browser" if file.startswith("browser/") else file
 
 
 class Units(LoadFileScheduling):
@@ -88,8 +85,8 @@ class Units(LoadFileScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes more than there are cores: those with a browser wait for much of their time."""
-    return min(6, 2 + (os.cpu_count() or 1))
+    """One process more than there are cores: those with a browser wait for much of their time."""
+    return min(4, 1 + (os.cpu_count() or 1))
 
 
 @pytest.hookimpl(optionalhook=True)
