@@ -24,13 +24,13 @@ boosting._trees = partial(boosting._trees, max_iter=10)
 from pages.ui import startup
 from pages.ui.choices import STEPS
 from pages.ui.stage import server
-server.FRAME_SECONDS = 0.4
+server.FRAME_SECONDS = 0.2
 advance = Run.advance
 def sparing(run):
     began = time.monotonic()
     advance(run)
     if run.train.steps == STEPS:
-        run._due = max(run._due, time.monotonic() + 7 * (time.monotonic() - began))
+        run._due = max(run._due, time.monotonic() + 3 * (time.monotonic() - began))
 Run.advance = sparing
 startup.wanted = tuple
 from streamlit.web.cli import main
@@ -42,10 +42,9 @@ main(prog_name="streamlit")
 def served(for_tests: bool = False, log: Path | None = None) -> Iterator[tuple[str, int]]:
     """The address of a server that nobody has visited, and its process; its cache is empty.
 
-    For tests, the cache is the user's own and only what is needed is compiled, a quarter of the
-    frames keep the browser busy, runs that nobody watches any more stop after 6 seconds, not 30,
-    and those that somebody watches train for an eighth of the time: what they draw and train takes
-    the cores of other tests.
+    For tests, the cache is the user's own and only what is needed is compiled, half as many frames
+    keep the browser busy, runs that nobody watches any more stop after 6 seconds, not 30, and those
+    that somebody watches train for a quarter of the time: they would take the cores of other tests.
     Gradient boosting has 10 trees, not 100, for every quantile of every fold.
     """
     with socket.socket() as free:
