@@ -107,6 +107,16 @@ def scale() -> list[dict]:
     ]
 
 
+def waiting() -> list[dict]:
+    """What a visitor waits for, and what the server holds, where there is an aim."""
+    names = {"measured": "measured", "aim": "aim", "met": "", "detail": "detail"}
+    return [
+        {"what": f"{row['name']}: {row['what']}"} | {names[n]: row[n] for n in names}
+        for row in read("waiting.json")
+        if row["aim"]
+    ]
+
+
 def shown(rows: Sequence[dict]) -> list[dict]:
     """Rows without what the file alone needs."""
     hidden = ("part", "commit", "versions", "machine")
@@ -176,6 +186,13 @@ SECTIONS = (
         "rows, and as long as it takes. Who knows the function has an RMSE of 62.9. Memory is "
         "above that of the import.",
         scale,
+    ),
+    (
+        "Waiting",
+        "`python -m benchmarks.waiting`: each part at a server of its own on two cores, its cache "
+        "empty at the start; all but “fresh” and “memory” begin once it has been up for two "
+        "minutes.",
+        waiting,
     ),
     (
         "A class",

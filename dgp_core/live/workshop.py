@@ -48,6 +48,9 @@ MOST_BESIDE = 64
 """What JAX may have compiled in this process beside the programs of size classes, once nobody is
 there: a fit in Your data adds 35, of up to twenty megabytes each."""
 
+MOST_STARTING = 2
+"""Runs whose start values are made at once, for which programs are loaded; other workers train."""
+
 TIDY_SECONDS = 10.0
 """How often programs that nobody uses are let go, and what all runs hold is added up."""
 
@@ -145,8 +148,8 @@ class Workshop:
         self._tickets: dict[str, Ticket] = {}
         self._known: set[tuple] = set()
         """Shapes that are compiled."""
-        self._starting = False
-        """Whether a worker makes a run's start values: one at a time, and the others train on."""
+        self._starting = 0
+        """Workers that make a run's start values."""
         self._owed = 0.0
         """Seconds of training that the other runs have had beyond the awaited ones, lately."""
         self._wake = threading.Condition()
@@ -558,18 +561,19 @@ class Workshop:
                 self._tidy(now)
                 programs().stand_back(self._begins(now))
                 ticket, sleep = self._next(now)
-                fresh = None if self._starting else self._unprepared(known=True)
+                room = self._starting < MOST_STARTING
+                fresh = self._unprepared(known=True) if room else None
                 if fresh is not None and (ticket is None or fresh.turn <= ticket.turn):
                     ticket = fresh
                 if ticket is None:
                     self._wake.wait(sleep)
                     continue
                 ticket.busy = True
-                self._starting |= ticket is fresh
+                self._starting += ticket is fresh
             if ticket is fresh:
                 self._prepare(ticket)
                 with self._wake:
-                    self._starting = False
+                    self._starting -= 1
                 continue
             began = time.monotonic()
             ticket.run.advance()

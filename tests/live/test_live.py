@@ -610,6 +610,18 @@ def test_compilers_stand_back_while_a_run_begins(workshop, monkeypatch):
     until(lambda: workshop.watch(run_id).latest is not None and not told[-1])
 
 
+def test_two_runs_are_started_at_once(monkeypatch):
+    shop, prepare, both = Workshop(workers=2), Run.prepare, threading.Barrier(2)
+    monkeypatch.setattr(Workshop, "_at_once", lambda own, ticket: True)
+    monkeypatch.setattr(Run, "prepare", lambda run: both.wait(120) in (0, 1) and prepare(run))
+    try:
+        runs = [shop.watch(shop.start(step_data(), MODEL, TRAIN)[0]) for _ in range(2)]
+        until(lambda: all(run.latest is not None for run in runs))
+    finally:
+        both.abort()
+        shop.stop()
+
+
 def test_what_a_class_does_not_hold_has_programs_of_its_own():
     assert Run(step_data(), OWN, TRAIN).size is None
     assert Run(step_data(), MODEL, TRAIN, own_program=True).size is None
