@@ -595,19 +595,19 @@ def test_any_depth_and_kernel_of_a_class_shares_its_programs(ready_run, monkeypa
 
 
 def test_compilers_stand_back_while_a_run_begins(workshop, monkeypatch):
-    told, release, prepare = [], threading.Event(), Run.prepare
-    monkeypatch.setattr(Programs, "stand_back", lambda own, wanted: told.append(wanted))
+    calls, release, prepare = [], threading.Event(), Run.prepare
+    monkeypatch.setattr(Programs, "stand_back", lambda own, wanted: calls.append(wanted))
 
     def slow(run):
         release.wait(60)
         prepare(run)
 
     monkeypatch.setattr(Run, "prepare", slow)
-    until(lambda: told[-1:] == [False])
+    until(lambda: calls[-1:] == [False])
     run_id, _ = workshop.start(step_data(), MODEL, TRAIN)
-    assert told[-1]
+    assert calls[-1]
     release.set()
-    until(lambda: workshop.watch(run_id).latest is not None and not told[-1])
+    until(lambda: workshop.watch(run_id).latest is not None and not calls[-1])
 
 
 def test_two_runs_are_started_at_once(monkeypatch):

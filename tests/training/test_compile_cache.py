@@ -91,10 +91,10 @@ def test_compilers_store_programs_that_are_slim(tmp_path):
 
 def test_compilers_stand_back_for_a_run_that_begins_and_go_on_after_it(tmp_path, monkeypatch):
     programs()  # knows its builders
-    hold, told = _Compiler.hold, {}
+    hold, held_last = _Compiler.hold, {}
 
     def note(compiler, held):
-        told[compiler] = held
+        held_last[compiler] = held
         hold(compiler, held)
 
     monkeypatch.setattr(_Compiler, "hold", note)
@@ -107,7 +107,7 @@ def test_compilers_stand_back_for_a_run_that_begins_and_go_on_after_it(tmp_path,
         own.prefetch(nobodys)
         own.request([wanted])
         assert served.wait(120) and own.known(wanted)
-        assert told and all(told.values()) and not own.known(nobodys)
+        assert held_last and all(held_last.values()) and not own.known(nobodys)
         served.clear()
         own.stand_back(False)
         assert served.wait(120) and own.known(nobodys)
