@@ -109,9 +109,14 @@ def scale() -> list[dict]:
 
 def waiting() -> list[dict]:
     """What a visitor waits for, and what the server holds, where there is an aim."""
-    names = {"measured": "measured", "aim": "aim", "met": "", "detail": "detail"}
     return [
-        {"what": f"{row['name']}: {row['what']}"} | {names[n]: row[n] for n in names}
+        {
+            "what": f"{row['name']}: {row['what']}",
+            "measured": row["measured"],
+            "aim": row["aim"],
+            "": row["met"],
+            "detail": row["detail"],
+        }
         for row in read("waiting.json")
         if row["aim"]
     ]

@@ -144,7 +144,7 @@ class Workshop:
         self.on_change: Callable[[str | None], None] = lambda run_id: None
         """Told of each turn of a run; with None, that anything else may have changed."""
         self.on_away: Callable[[Run], None] = lambda run: None
-        """Told of each run that nobody has watched for a while, whose views were let go."""
+        """Called with each run that nobody has watched for a while, whose views were let go."""
         self._tickets: dict[str, Ticket] = {}
         self._known: set[tuple] = set()
         """Shapes that are compiled."""

@@ -95,9 +95,9 @@ def propose(
     Two layers, whatever the size: no measurement speaks for a deeper default. M is 100, but no more
     than half of the rows, so that any fold has as many rows as inducing points. Lengthscales start
     by the number of inputs: on rows held out inside the training part, deep models were at most
-    0.01 nats worse than from a start at 2, and up to 0.15 better, one layer level to 0.015 nats
-    (benchmarks/recipe.jsonl). Enough steps to see every row twice, up to a limit.
-    Folds where one split would hold out too few rows to judge by.
+    0.01 nats worse than from a start at 2 and up to 0.15 better, and one layer within 0.015 of it
+    (benchmarks/recipe.jsonl). Enough steps to see every row twice, up to a limit. Folds where one
+    split would hold out too few rows to judge by.
     """
     if n_rows < 2 or n_inputs < 1:
         raise ValueError(
