@@ -7,6 +7,7 @@ import numpy as np
 
 from datasets import catalogue
 from dgp_core.gp.data import Dataset
+from dgp_core.gp.model import principal_axes
 from dgp_core.gp.references import LeastSquares
 from dgp_core.live.run import Run, Snapshot
 from dgp_core.live.views.mixture import MixtureView, mixture_at
@@ -148,7 +149,7 @@ def plane_of_inputs(run: Run, seen: ViewMany) -> np.ndarray:
     def project() -> np.ndarray:
         X = run.scaler.inputs(run.dataset.X[seen.rows])
         X = X - X.mean(0)
-        return X @ np.linalg.svd(X, full_matrices=False)[2][:2].T
+        return X @ principal_axes(X, 2)
 
     return run.gallery.get("plane of inputs", project)
 

@@ -18,7 +18,7 @@ from dgp_core.gp.data import Dataset, Scaler
 from dgp_core.gp.kernels import Kernel, Linear, Product, Stationary, Sum
 from dgp_core.gp.layers import Normal
 from dgp_core.gp.likelihoods import Bernoulli, Counts, RobustMax, Softmax
-from dgp_core.gp.model import SKETCH, Bound, DeepGP
+from dgp_core.gp.model import SKETCH, Bound, DeepGP, principal_axes
 from dgp_core.live.views.evaluate import Evaluated, evaluated, of_both
 from dgp_core.live.views.paths import (
     Judged,
@@ -212,7 +212,7 @@ class _Fixed:
         apart = high > low
         rows = shown_rows(n)
         X = scaler.inputs(data.X[rows])
-        _, _, V = np.linalg.svd(X - X.mean(0), full_matrices=False)
+        axis = principal_axes(X - X.mean(0), 1)[:, 0]
         codes = np.bincount(np.maximum(data.Y[sketch, 0], 0).astype(int)) if data.classes else [1]
         return cls(
             names=tuple(np.array(data.input_names, object)[scaler.kept]),
@@ -222,7 +222,7 @@ class _Fixed:
             medians=np.median(S, 0),
             low=np.where(apart, low, low - 1.0),
             high=np.where(apart, high, high + 1.0),
-            first_component=(X - X.mean(0)) @ V[0] * np.sign(V[0][np.abs(V[0]).argmax()]),
+            first_component=(X - X.mean(0)) @ axis * np.sign(axis[np.abs(axis).argmax()]),
             common_class=int(np.argmax(codes)),
         )
 
