@@ -278,6 +278,11 @@ class Run:
         return self._states is None and self._latest is not None
 
     @property
+    def begun(self) -> bool:
+        """Whether a step was taken, since the last reset."""
+        return not self.outdated and self._latest is not None and self._latest.step > 0
+
+    @property
     def supply(self) -> Rows | Windows | ClassRows | None:
         """Where its minibatches come from, in standard units; None before its start."""
         return self._start.supply if self._start is not None else None

@@ -490,9 +490,10 @@ class Workshop:
     def _next(self, now: float) -> tuple[Ticket | None, float]:
         """The run that has waited longest for a turn, or how long there is nothing to do.
 
-        An awaited run goes first while awaited ones have had less time than the others.
+        An awaited run goes first while awaited ones have had less time than the others, and then
+        one of which no step was taken yet.
         """
-        best, first, sleep = None, (True, 0.0), 1.0
+        best, first, sleep = None, (True, True, 0.0), 1.0
         light = any(self._plays(t, now) and not t.heavy for t in self._tickets.values())
         for ticket in self._tickets.values():
             if ticket.busy or not ticket.prepared or now - ticket.seen > IDLE_SECONDS:
@@ -502,7 +503,7 @@ class Workshop:
             if rest > 0 and light and ticket.run.playing and not urgent:
                 sleep = min(sleep, rest)
             elif ticket.run.wants_turn(time.monotonic()):
-                order = (not urgent, ticket.turn)
+                order = (not urgent, ticket.run.begun, ticket.turn)
                 if best is None or order < first:
                     best, first = ticket, order
             elif ticket.run.status == "ready" and ticket.run.playing:
@@ -563,8 +564,8 @@ class Workshop:
                 ticket, sleep = self._next(now)
                 room = self._starting < MOST_STARTING
                 fresh = self._unprepared(known=True) if room else None
-                if fresh is not None and (ticket is None or fresh.turn <= ticket.turn):
-                    ticket = fresh
+                if fresh is not None and (ticket is None or ticket.run.begun):
+                    ticket = fresh  # whoever waits sees something before others see more
                 if ticket is None:
                     self._wake.wait(sleep)
                     continue

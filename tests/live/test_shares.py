@@ -12,7 +12,7 @@ from dgp_core.live.workshop import LONGEST_REST, MOST_OWED, Ticket, Workshop
 class FakeRun:
     """Wants a turn whenever it plays."""
 
-    status, playing = "ready", True
+    status, playing, begun = "ready", True, True
 
     @property
     def at_rest(self) -> bool:
@@ -137,3 +137,17 @@ def test_a_heavy_playground_still_rests_beside_a_fit(simulation):
     room.add("fit", awaited=True)
     share = room.run(100.0)
     assert share["play"] == pytest.approx(1 / 2, rel=0.1) and share["fit"] > 0.9
+
+
+def test_a_run_of_which_no_step_is_seen_goes_before_those_that_play(simulation):
+    room = simulation(1)
+    for i in range(9):
+        room.add(f"play {i}")
+    room.run(2.0)
+    fresh = room.add("fresh")
+    fresh.run.begun = False
+    fresh.turn = room.now + 1.0  # the others have waited for longer
+    assert room.shop._next(room.now)[0] is fresh
+    assert room.run(0.1)["fresh"] == pytest.approx(1.0)
+    fresh.run.begun = True
+    assert room.run(2.0)["fresh"] == pytest.approx(1 / 10, rel=0.3)
