@@ -17,7 +17,7 @@ from scipy import special
 from dgp_core.gp.data import Scaler
 from dgp_core.gp.layers import Normal
 from dgp_core.gp.likelihoods import Bernoulli, Counts, Gaussian, RobustMax, Softmax, StudentT
-from dgp_core.gp.model import JITTER, MOST_JITTER, Bound, DeepGP
+from dgp_core.gp.model import JITTER, MOST_JITTER, Bound, DeepGP, principal_axes
 from dgp_core.training.train import padded_size
 
 if TYPE_CHECKING:
@@ -299,10 +299,10 @@ class Sheet:
         if P == 2:
             return cls((f"{words} (1)", f"{words} (2)"), np.zeros(2), np.eye(2))
         middle = rows.mean(0)
-        values, vectors = np.linalg.eigh((rows - middle).T @ (rows - middle))
-        V = vectors[:, :-3:-1]
+        centred = rows - middle
+        V = principal_axes(centred, 2)
         V = V * np.sign(V[np.abs(V).argmax(0), [0, 1]])
-        share = values[:-3:-1] / max(values.sum(), np.finfo(float).tiny)
+        share = ((centred @ V) ** 2).sum(0) / max((centred**2).sum(), np.finfo(float).tiny)
         names = [f"principal component {c + 1} ({100 * share[c]:.0f} %)" for c in (0, 1)]
         return cls((names[0], names[1]), middle, V)
 
