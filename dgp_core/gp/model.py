@@ -278,9 +278,11 @@ def _mean_weights(H: np.ndarray, width: int) -> np.ndarray:
 
 def principal_axes(X: np.ndarray, n: int) -> np.ndarray:
     """The first n right singular vectors of X (D, n), as eigenvectors of XᵀX: a tenth of what the
-    whole decomposition takes for images."""
+    whole decomposition takes for images. The largest component of each is positive: its sign is
+    no matter of which LAPACK finds it."""
     D = X.shape[1]
-    return eigh(X.T @ X, subset_by_index=(D - n, D - 1))[1][:, ::-1]
+    V = eigh(X.T @ X, subset_by_index=(D - n, D - 1))[1][:, ::-1]
+    return V * np.sign(V[np.abs(V).argmax(0), np.arange(n)])
 
 
 def factorise_all(model: DeepGP, jitter: jax.Array | float = JITTER) -> tuple[Factors, ...]:
