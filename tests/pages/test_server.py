@@ -7,6 +7,7 @@ import threading
 import time
 import tracemalloc
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +24,7 @@ from pages.ui.stage.pace import Pace
 from pages.ui.stage.server import (
     FILM_SECONDS,
     FIRST_SECONDS,
+    FRAME_SECONDS,
     HOLD_SECONDS,
     LOOK_SECONDS,
     Frame,
@@ -454,6 +456,34 @@ def test_only_the_owner_drives_a_run(server, run_id, owner, obeys):
     server.hear(viewer, {"command": {"scene": "elsewhere", "word": "play"}})
     assert not run.playing
     until(lambda: not run.outdated)
+
+
+@pytest.mark.parametrize(
+    ("step", "playing", "held", "waits"),
+    [
+        (None, True, False, True),
+        (0, True, False, True),
+        (0, False, False, False),
+        (0, True, True, False),
+        (10, True, False, False),
+    ],
+)
+def test_who_waits_for_a_first_step_does_not_wait_for_others_frames(
+    server, run_id, monkeypatch, step, playing, held, waits
+):
+    monkeypatch.setattr(server, "pause_between", lambda: 4.0)
+    run = server.workshop.find(run_id)
+    moment = None if step is None else replace(run.latest, step=step)
+    monkeypatch.setattr(Run, "at_rest", not playing)
+    monkeypatch.setattr(server, "_moment", lambda *_: moment)
+    viewer = server.viewers.get_or_create("waits", "me")
+    viewer.scenes = {"main": Scene(run_id, lambda run, moment: {}, ("waits",))}
+    viewer.at = {"main": 0} if held else {}
+    sights = server.sights(viewer)
+    assert server.pause_after(sights) == (FRAME_SECONDS if waits else 4.0)
+    # A run that is gone, and a page without any, keep nobody waiting.
+    viewer.scenes = {"main": Scene("no such run", lambda run, moment: {}, ())}
+    assert server.pause_after(server.sights(viewer)) == server.pause_after([]) == 4.0
 
 
 def test_more_runs_mean_fewer_frames_of_each(server):

@@ -50,6 +50,8 @@ class Sight(NamedTuple):
     """Which run it is, and how often it was reset."""
     words: Elements
     painting: Future[dict[str, bytes]] | None
+    awaited: bool = False
+    """Whether nothing is shown yet of a run that is about to be, or its start alone."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,16 @@ class Server:
                 if _begun(run):
                     self.painter.begin(run, scene, partial(self.viewers.ring, scene.run_id))
 
+    def pause_after(self, sights: list[Sight]) -> float:
+        """Seconds from one frame to the next: longer the more runs are painted, and the more
+        browsers are sent them, so that training goes on; but whoever waits for a run sees its first
+        step without such a pause."""
+        if any(sight.awaited for sight in sights):
+            return FRAME_SECONDS
+        return self.pause_between()
+
     def pause_between(self) -> float:
-        """Seconds between frames: longer the more runs are painted, and the more browsers are sent
-        them, so that training goes on."""
+        """Seconds between frames of runs that train."""
         changing = sum(map(self._changing, self.viewers.watched()))
         painting = self.painter.cost * changing / SHARE
         return max(FRAME_SECONDS, painting, SEND_SECONDS * len(self.viewers.connected()))
@@ -221,13 +230,15 @@ class Server:
                 "bar": _bar(run),
             }
             painting = None if outdated else self.painter.paint(run, scene, moment)
-            found.append(Sight(name, which, words, painting))
+            nothing = moment is None or (isinstance(moment, Snapshot) and moment.step == 0)
+            awaited = nothing and not (run.at_rest or name in viewer.at)
+            found.append(Sight(name, which, words, painting, awaited))
         return found
 
     def frame(self, sights: list[Sight]) -> Frame:
         """What is to be seen, packed; waits for pictures that are not painted yet."""
         elements: dict[str, bytes] = {}
-        for name, _, words, painting in sights:
+        for name, _, words, painting, _ in sights:
             painted: dict[str, bytes] = {}
             if painting is not None:
                 try:

@@ -110,7 +110,7 @@ async def _send_frames(
             drawn.clear()
             await socket.send_bytes(_message(n, news | own.bars(viewer)))
             own.frames.note()
-        await asyncio.sleep(max(0.01, began + own.pause_between() - loop.time()))
+        await asyncio.sleep(max(0.01, began + own.pause_after(sights) - loop.time()))
 
 
 def _message(n: int, news: dict[str, bytes]) -> bytes:
