@@ -53,4 +53,9 @@ def test_system_packages_are_left_alone_without_the_right_to_them(empty_path, mo
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert [way[-2:] for way in get_browser.ways_to_fetch()] == [["install", "chromium"]]
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert [way[-1] for way in get_browser.ways_to_fetch()] == ["chromium", "update", "chromium"]
+    assert [way[-1] for way in get_browser.ways_to_fetch()] == [
+        "chromium",
+        "update",
+        "chromium-headless-shell",
+        "chromium",
+    ]
