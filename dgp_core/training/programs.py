@@ -47,7 +47,7 @@ MOST_IDLE = 1
 """Loaded training programs that are kept though nobody uses them; some twenty megabytes each."""
 IDLE_SECONDS = 10.0
 """A program that was not called for so long is idle: to load it again takes 0.3 s."""
-UNUSED_SECONDS = 60.0
+UNUSED_SECONDS = 20.0
 """After which an idle one goes in any case, where another training program is in use."""
 
 MOST_KEPT = 3
