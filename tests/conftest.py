@@ -128,6 +128,14 @@ def quick_compilation():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+@pytest.fixture(scope="module")
+def what_is_compiled_stays():
+    """Fits leave to the next ones what was compiled for them: in a file of tests they are alike."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dgp_core.live.workshop.MOST_BESIDE", 100_000)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of larger data sets beside the project."""

@@ -5,6 +5,7 @@ or leaves a command (`play`, `pause`, `step`, …) that the next turn carries ou
 """
 
 import itertools
+import math
 import threading
 import time
 from array import array
@@ -691,9 +692,12 @@ def _as_numpy(leaf) -> np.ndarray:
 
 
 def _next_chunk(n: int, seconds: float) -> int:
-    """Steps for the next turn, so that it takes about TURN_SECONDS; never a leap."""
+    """Steps for the next turn, so that it takes about TURN_SECONDS; never a leap.
+
+    Rounded up: the first step of a turn costs several, so that one long step alone is dear.
+    """
     ratio = TURN_SECONDS / max(seconds, 1e-6)
-    return int(min(LONGEST_CHUNK, max(1, n * min(2.0, max(0.5, ratio)))))
+    return min(LONGEST_CHUNK, math.ceil(n * min(2.0, max(0.5, ratio))))
 
 
 def thin(history: list[Snapshot], most: int) -> None:

@@ -46,7 +46,7 @@ MOST_SHAPES = 250
 
 MOST_BESIDE = 64
 """What JAX may have compiled in this process beside the programs of size classes, once nobody is
-there: a fit in Your data adds 35, of up to twenty megabytes each."""
+there or a fit is over: a fit in Your data adds 35, of up to twenty megabytes each."""
 
 MOST_STARTING = 2
 """Runs whose start values are made at once, for which programs are loaded; other workers train."""
@@ -366,10 +366,13 @@ class Workshop:
             return sum(t.nbytes for t in self._tickets.values() if t.admitted)
 
     def lighten(self) -> None:
-        """Lets go of what JAX has compiled, where that is much. For a moment in which nobody is
-        there: whoever comes next waits 0.2 s longer for a picture, as in a server that has begun.
-        """
-        if programs().beside() > MOST_BESIDE:
+        """Lets go of what JAX has compiled, where that is much and no run trains by a program of
+        its own. For a moment in which nobody is there, or a fit is over: the next picture takes
+        0.2 s longer, as in a server that has begun."""
+        with self._wake:
+            now = self._clock()
+            own = any(t.run.size is None and self._plays(t, now) for t in self._tickets.values())
+        if not own and programs().beside() > MOST_BESIDE:
             self._forget_compiled()
             give_back()
 

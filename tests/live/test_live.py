@@ -610,6 +610,14 @@ def test_compilers_stand_back_while_a_run_begins(workshop, monkeypatch):
     until(lambda: workshop.watch(run_id).latest is not None and not calls[-1])
 
 
+@pytest.mark.parametrize(
+    ("n", "turns", "then"),
+    [(1, 0.8, 2), (1, 1.3, 1), (2, 1.1, 2), (2, 4, 1), (8, 0.1, 16), (8, 1, 8)],
+)
+def test_a_turn_has_as_many_steps_as_fit(n, turns, then):
+    assert run_module._next_chunk(n, turns * run_module.TURN_SECONDS) == then
+
+
 def test_two_runs_are_started_at_once(monkeypatch):
     shop, prepare, both = Workshop(workers=2), Run.prepare, threading.Barrier(2)
     monkeypatch.setattr(Workshop, "_at_once", lambda own, ticket: True)

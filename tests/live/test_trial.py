@@ -24,7 +24,7 @@ from dgp_core.live.workshop import GONE_SECONDS, IDLE_SECONDS, Workshop, Worksho
 from dgp_core.training import train as train_module
 from dgp_core.training.train import TrainSpec
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = pytest.mark.usefixtures("quick_compilation", "what_is_compiled_stays")
 
 MODEL = ModelSpec(layers=2, inducing=6)
 TRAIN = TrainSpec(steps=15, minibatch=None)
@@ -100,6 +100,36 @@ def test_folds_have_their_share_of_every_class():
     dataset = make(50, Y=y, task="binary", classes=("no", "yes"))
     for part in fold_parts(dataset, 5, seed=3):
         assert dataset.Y[part.held].sum() == 2
+
+
+def test_what_was_compiled_for_a_fit_may_go_with_its_end(monkeypatch, workshop):
+    over = []
+    monkeypatch.setattr(Workshop, "lighten", lambda shop: over.append(trial.status))
+    trial = Trial(workshop, make(), {}, TRAIN)
+    wait(trial, lambda: over)
+    assert over == ["finished"]
+    trial.close()
+
+
+@pytest.mark.parametrize(
+    ("steps", "inducing", "folds", "own"),
+    [(4000, 50, 0, False), (4000, 50, 5, True), (4000, 8, 0, False), (20, 50, 5, False)],
+)
+def test_a_long_fit_has_programs_of_its_own(monkeypatch, workshop, steps, inducing, folds, own):
+    asked = []
+    start = Workshop.start
+
+    def noted(shop, *args, own_program=False, **options):
+        asked.append(own_program)
+        return start(shop, *args, **options)
+
+    monkeypatch.setattr(Workshop, "start", noted)
+    monkeypatch.setattr(Run, "prepare", lambda run: None)
+    spec, train = ModelSpec(inducing=inducing), TrainSpec(steps=steps, minibatch=None)
+    trial = Trial(workshop, make(), {"deep": spec}, train, folds, linear=False)
+    wait(trial, lambda: asked)
+    trial.close()
+    assert asked == [own]
 
 
 def test_the_main_part_is_the_split(rng):

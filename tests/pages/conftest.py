@@ -26,6 +26,11 @@ def whole_compilation(quick_compilation):
 
 
 @pytest.fixture(scope="module", autouse=True)
+def fits_share_programs(what_is_compiled_stays):
+    """As those of a file are alike."""
+
+
+@pytest.fixture(scope="module", autouse=True)
 def soon_idle():
     """Runs that a test has left do not train on beside the next ones for half a minute."""
     with pytest.MonkeyPatch.context() as patch:

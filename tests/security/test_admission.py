@@ -133,6 +133,16 @@ def test_what_was_compiled_is_let_go_where_it_is_much(shop, monkeypatch):
         shop.lighten()
         assert len(shop._known) == known
     assert cleared == [1]
+    shop.come("a")
+    (ticket,) = shop._tickets.values()
+    ticket.prepared, ticket.run.status = True, "ready"
+    for size, times in (
+        (None, 1),
+        (ticket.run.size, 2),
+    ):  # a run with a program of its own needs it
+        ticket.run.size = size
+        shop.lighten()
+        assert len(cleared) == times
 
 
 def test_an_owner_has_eight_runs(shop):
