@@ -331,9 +331,16 @@ def default_folder() -> Path | None:
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
 
 
-@cache
+_making = threading.Lock()
+_own: Programs | None = None
+
+
 def programs() -> Programs:
-    """This process's own."""
-    for module in MODULES:
-        import_module(module)
-    return Programs(default_folder())
+    """This process's own; whichever of its threads asks first, all get the same."""
+    global _own
+    with _making:
+        if _own is None:
+            for module in MODULES:
+                import_module(module)
+            _own = Programs(default_folder())
+        return _own

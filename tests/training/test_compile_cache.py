@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.monitoring
@@ -11,6 +12,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from dgp_core.training import compile_cache
+from dgp_core.training import programs as programs_module
 from dgp_core.training.compile_cache import cache_folder, remember_compilations
 from dgp_core.training.compilers import _Compiler
 from dgp_core.training.generic import Size
@@ -164,3 +166,21 @@ def test_the_oldest_files_go_when_the_folder_is_full(tmp_path, settings_back, mo
         os.utime(tmp_path / name, (1000 - age, 1000 - age))
     remember_compilations(tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["middle", "new"]
+
+
+def test_threads_that_ask_at_once_get_the_same_programs(monkeypatch):
+    """Else a server's compilers may belong to one that nobody else knows, and stand idle."""
+    made, together = [], threading.Barrier(8)
+
+    def slowly():
+        made.append(time.sleep(0.05))
+
+    def ask(_):
+        together.wait(60)
+        return programs()
+
+    monkeypatch.setattr(programs_module, "_own", None)
+    monkeypatch.setattr(programs_module, "default_folder", slowly)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(8)))
+    assert len(set(map(id, found))) == len(made) == 1
