@@ -27,7 +27,7 @@ def whole_compilation(quick_compilation):
 
 @pytest.fixture(scope="module", autouse=True)
 def fits_share_programs(what_is_compiled_stays):
-    """As those of a file are alike."""
+    """What one fit of a file has had compiled serves the next."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -136,10 +136,8 @@ def test_what_was_compiled_is_let_go_where_it_is_much(shop, monkeypatch):
     shop.come("a")
     (ticket,) = shop._tickets.values()
     ticket.prepared, ticket.run.status = True, "ready"
-    for size, times in (
-        (None, 1),
-        (ticket.run.size, 2),
-    ):  # a run with a program of its own needs it
+    of_class = ticket.run.size
+    for size, times in ((None, 1), (of_class, 2)):  # none: it trains by a program of its own
         ticket.run.size = size
         shop.lighten()
         assert len(cleared) == times
