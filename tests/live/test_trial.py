@@ -104,10 +104,10 @@ def test_folds_have_their_share_of_every_class():
 
 def test_what_was_compiled_for_a_fit_may_go_with_its_end(monkeypatch, workshop):
     over = []
-    monkeypatch.setattr(Workshop, "lighten", lambda shop: over.append(trial.status))
+    monkeypatch.setattr(Workshop, "lighten", lambda shop: over.append(shop))
     trial = Trial(workshop, make(), {}, TRAIN)
     wait(trial, lambda: over)
-    assert over == ["finished"]
+    assert over == [workshop] and trial.status == "finished"
     trial.close()
 
 
